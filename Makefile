@@ -27,14 +27,14 @@ lint: $(VENV)/lint-ready  ## check style and types
 test: $(VENV)/test-ready  ## run the tests
 	$(VENV)/bin/python -m pytest -n auto --dist worksteal
 
-# DATA: as in recipes/systems and recipes/source; MODELS: as recipes/tables.py says; QUICK=1 makes what is small and there.
+# DATA: as in recipes/studies/systems and recipes/studies/source; MODELS: as recipes/studies/tables.py says; QUICK=1 makes what is small and there.
 DATA ?= ../shared/data
 MODELS ?= models
 tables: $(VENV)/demo-ready  ## make the tables of README: hours; QUICK=1: minutes
-	$(VENV)/bin/python recipes/tables.py --data $(DATA) --models $(MODELS) $(if $(QUICK),--quick)
+	$(VENV)/bin/python recipes/studies/tables.py --data $(DATA) --models $(MODELS) $(if $(QUICK),--quick)
 
 docs: $(VENV)/docs-ready  ## build the documentation, build/site/index.html
-	$(VENV)/bin/python -m sphinx -W --keep-going -q -j auto -c recipes/site -d build/doctrees . build/site
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -j auto -c recipes/docs -d build/doctrees . build/site
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -74,8 +74,8 @@ class Pairwise(Chain):
 class HistoryTable(DocumentProblem):
     """A problem of any order: `tables[t]: (K_s, …, K_t)` with s = max(0, t − order).
 
-    With order None s is 0: a score after every history. The state is the position of the choices
-    before t in the table of sentence t, without its last axis. O(Σ Π K) memory.
+    With order None s is 0: a score after every history. The state is the row of the table of
+    sentence t, without its last axis. O(Σ Π K) memory.
     """
 
     tables: Sequence[Floats]
@@ -125,7 +125,7 @@ class HistoryTable(DocumentProblem):
 
 
 def _check_shape(fits: bool, t: int, shape: str, scores: Floats) -> None:
-    """Raises ScoreError unless the array given for sentence t fits the arrays before it."""
+    """ScoreError unless the array of sentence t fits the arrays before it."""
     if not fits:
         fault = f"expected scores of shape {shape} with K_t >= 1, found {scores.shape}"
         raise ScoreError(fault, sentence=t)
@@ -135,10 +135,10 @@ def _check_shape(fits: bool, t: int, shape: str, scores: Floats) -> None:
 class WeightedSum(DocumentProblem):
     """The weighted sum of several problems over the same candidates: Σ_i weight_i · score_i.
 
-    Sums run over the parts in their order, in float64, also where the parts hold float32. Parts of
-    weight 0 are never evaluated (so 0 · −inf does not arise) and do not count for the order, which
-    is the highest of the others; with all weights 0 it is 0 and every path scores 0. Errors:
-    ScoreError with the part for NaN, +inf, and −inf under a negative weight.
+    Sums run over the parts in their order, in float64. Parts of weight 0 are never evaluated (so
+    0 · −inf does not arise) and do not count for the order, the highest of the others; with all
+    weights 0 it is 0 and every path scores 0. Errors: ScoreError with the part for NaN, +inf, and
+    −inf under a negative weight.
     """
 
     parts: Sequence[tuple[float, DocumentProblem]]
@@ -205,12 +205,12 @@ class WeightedSum(DocumentProblem):
     ) -> list[Answer]:
         """What `extend` returns for each request; parts of one class, of all sums, in one call."""
         of_parts = [
-            [(part, Extend(own, t)) for part, own in zip(total._problems, states, strict=True)]
+            [(part, Extend(state, t)) for part, state in zip(total._problems, states, strict=True)]
             for total, states, t in requests
         ]
-        answers = zip(requests, answer_all(of_parts), strict=True)
-        sums = [(total, found, t) for (total, _, t), found in answers]
-        return apply_to_each(sums, lambda total, found, t: total._answer(found, t))
+        answered = zip(requests, answer_all(of_parts), strict=True)
+        sums = [(total, answers, t) for (total, _, t), answers in answered]
+        return apply_to_each(sums, lambda total, answers, t: total._answer(answers, t))
 
     def select(
         self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
@@ -230,10 +230,10 @@ class WeightedSum(DocumentProblem):
             [(part, Rescore(paths, t, horizon)) for part in total._problems]
             for total, paths, t, horizon in requests
         ]
-        answers = zip(requests, answer_all(of_parts), strict=True)
-        sums = [(total, found, len(paths), t) for (total, paths, t, _), found in answers]
-        # from zeros: a sum of −0.0 alone would be −0.0
-        return apply_to_each(sums, lambda total, found, n, t: np.zeros(n) + total._sum(found, t))
+        answered = zip(requests, answer_all(of_parts), strict=True)
+        sums = [(total, answers, t) for (total, _, t, _), answers in answered]
+        # plus 0: a sum of −0.0 alone would be −0.0
+        return apply_to_each(sums, lambda total, answers, t: 0.0 + total._sum(answers, t))
 
     def average(self, successors: tuple[Successors, ...], weights: Array) -> tuple[States, ...]:
         """The mean states of the parts."""

@@ -1,11 +1,10 @@
 """Searches that ask for scores, run on one document or on many documents in batches.
 
-A search is written once, as a generator function under `@batchable`: it yields a request for
-scores (`Extend` or `Rescore`), receives the problem's answer, and returns its result. Called, it
-searches one problem. `run_batch` runs many: in each round the requests of all unfinished searches
-are answered in one call per class of problem, so that a model scores histories of many documents
-in one batch. A search never sees another document. A search that draws takes a
-`numpy.random.Generator` of its own for each document, so that it draws the same in any batch.
+A search is a generator function under `@batchable`: it yields a request for scores (`Extend` or
+`Rescore`), receives the problem's answer, and returns its result. Called, it searches a problem.
+`run_batch` runs many: in each round a call per class of problem answers the requests of all
+unfinished searches, so that a model scores histories of many documents in a batch. A search never
+sees another document; it draws with a generator of the document, so the same in any batch.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ P = ParamSpec("P")
 
 
 class batchable(Generic[P, Result]):
-    """A search of one problem, made of a generator function, its attribute `steps`.
-
-    The generator yields requests for scores, which `run_batch` answers for many documents at once.
-    """
+    """A search of a problem, made of a generator function, its attribute `steps`."""
 
     def __init__(self, steps: Callable[Concatenate[DocumentProblem, P], Steps[Result]]) -> None:
         self.steps = steps
@@ -68,7 +64,7 @@ class batchable(Generic[P, Result]):
         try:
             return run_batch([problem], [self.steps(problem, *args, **kwargs)])[0]
         except ScoreError as fault:
-            fault.position = None  # there is only one
+            fault.position = None  # there is a single document
             raise
 
 
@@ -77,13 +73,12 @@ def run_batch(
     searches: Sequence[Steps[Result]],
     numbers: Sequence[int] | None = None,
 ) -> list[Result]:
-    """The result of each search; each asks the problem at its own position.
+    """The result of each search; each asks the problem at the same position.
 
     A result equals that of the search alone, bit for bit where the scores do; histories and
-    answers of all documents are in memory at once. O(1) time a step beside the problems' own and
-    the searches'. Errors: those of the searches, of several the one in the earliest round;
-    ScoreError with its `position` here, or the number there if the searches have `numbers`, of
-    which several may be equal.
+    answers of all documents are in memory at once. O(1) time a step beside problems and searches.
+    Errors: those of the searches, of several that in the earliest round; ScoreError with its
+    `position` here, or its number where searches have `numbers`, which may be equal.
     """
     results: dict[int, Result] = {}
     answers: list[list[Any]] = [[None] for _ in searches]  # what starts a generator
@@ -91,7 +86,7 @@ def run_batch(
         while any(answers):
             requests: list[list[tuple[DocumentProblem, Request]]] = [[] for _ in searches]
             for d, received in enumerate(answers):
-                for answer in received:  # one, until the search ends
+                for answer in received:  # none after the end of the search
                     try:
                         requests[d].append((problems[d], searches[d].send(answer)))
                     except StopIteration as end:
@@ -110,10 +105,7 @@ def run_batch(
 def answer_all(
     requests: Sequence[Sequence[tuple[DocumentProblem, Request]]],
 ) -> list[list[Any]]:
-    """The answers to the requests of each owner: one call per class of problem and of request.
-
-    A ScoreError gets as its `position` that of the owner.
-    """
+    """Answers to each owner's requests, a call per class; a ScoreError has the owner's position."""
     groups: dict[tuple[type[DocumentProblem], type[Request]], list[tuple[int, int]]] = {}
     for owner, asked in enumerate(requests):
         for n, (problem, request) in enumerate(asked):
@@ -123,27 +115,21 @@ def answer_all(
         alike = [requests[owner][n] for owner, n in members]
         extensions = [(p, r.states, r.t) for p, r in alike if isinstance(r, Extend)]
         changes = [(p, r.paths, r.t, r.horizon) for p, r in alike if isinstance(r, Rescore)]
-        found: Sequence[Any]
-        try:  # one of the two is empty
-            if extensions:
-                found = kind.extend_together(extensions)
-            else:
-                found = kind.rescore_together(changes)
+        scores: Sequence[Any]
+        try:
+            scores = kind.rescore_together(changes) if changes else kind.extend_together(extensions)
         except ScoreError as fault:
             if fault.position is not None:
                 fault.position = members[fault.position][0]
             raise
-        for (owner, n), answer in zip(members, found, strict=True):
+        for (owner, n), answer in zip(members, scores, strict=True):
             answers[owner][n] = answer
     return answers
 
 
 @batchable
 def follow(problem: DocumentProblem, choices: Sequence[int]) -> Steps[Path]:
-    """The path of the given choices, with its score.
-
-    Errors: ValueError when `choices` is not a path of the problem, ScoreError.
-    """
+    """The path of these choices, with its score. Errors: ValueError for no path, ScoreError."""
     if not problem.causal:
         check_path(problem, choices)
         sums = yield Rescore(np.array([choices], dtype=np.intp), 0, len(choices))
@@ -156,16 +142,13 @@ def follow(problem: DocumentProblem, choices: Sequence[int]) -> Steps[Path]:
 
 
 def path_score(problem: DocumentProblem, choices: Sequence[int]) -> float:
-    """Score of one path: the sum that every decoder forms, bit for bit. Errors as in `follow`."""
+    """Score of a path: the sum that every decoder forms, bit for bit. Errors as in `follow`."""
     return follow(problem, choices).score
 
 
 @batchable
 def conditional_scores(problem: DocumentProblem, choices: Sequence[int]) -> Steps[list[Array]]:
-    """Scores (K_t,) of all candidates of each sentence t after the path `choices[:t]`.
-
-    O(Σ K_t) scores. Errors: ValueError when `choices` is not a path of the problem, ScoreError.
-    """
+    """Scores (K_t,) of each sentence t after `choices[:t]`; O(Σ K_t). Errors as in `follow`."""
     check_path(problem, choices)
     rows: list[Array] = []
     states = problem.initial()

@@ -1,37 +1,37 @@
-"""Left-to-right search that keeps one, the best few, or a random few document-level hypotheses.
+"""Left-to-right search that keeps a few document-level hypotheses.
 
-Equation (18) of J. Eisenstein, "The Document Context Language Model" (memo, §3.2): with one
-hypothesis and ⊕ = max it is `greedy`, with the `width` best `beam`; the method is B. Lowerre, "The
-HARPY speech recognition system", Carnegie Mellon University, 1976. Recombination of hypotheses that
-the rest of the document cannot tell apart: P. Koehn, F. J. Och, D. Marcu, "Statistical phrase-based
-translation", 2003, https://aclanthology.org/N03-1017.
+Equation (18) of J. Eisenstein, "The Document Context Language Model" (memo, §3.2): with a single
+hypothesis `greedy`, with the `width` best `beam`, with a hypothesis for each candidate, as printed,
+`survivors`. The beam is B. Lowerre, "The HARPY speech recognition system", Carnegie Mellon
+University, 1976; recombination of hypotheses with the same future P. Koehn, F. J. Och, D. Marcu,
+"Statistical phrase-based translation", 2003, https://aclanthology.org/N03-1017.
 
-Hypotheses are held in the order of the tie rule (`decoders.problem`), not of their scores. Then the
-(K_t, N) array of extensions, one row per candidate and one column per hypothesis, is in that order
-too when read row by row: the last choice first, earlier choices after it. Selection by position is
-the tie rule, and no history is ever compared.
+Hypotheses of `beam` are held in the order of the tie rule (`decoders.problem`), not of their
+scores. Then the (K_t, N) array of extensions, a row per candidate and a column per hypothesis, is
+in that order too when read row by row: selection by position is the tie rule.
 
-`random_beam` is the memo's randomised beam (§3.2): Gumbel noise on the extensions, then the best
-`width`. The top K of log-probabilities with Gumbel noise are K draws without replacement: W. Kool,
-H. van Hoof, M. Welling, "Stochastic beams and where to find them", 2019,
-https://arxiv.org/abs/1903.06059. For whole paths that takes the probability of each prefix, all its
-futures summed, which backward messages give on order 0 and 1. Elsewhere a prefix is taken by its
-own score: a heuristic that explores, and no sampler of paths.
+`random_beam` is the memo's randomised beam (§3.2): the best `width` extensions with Gumbel noise
+are draws without replacement (W. Kool, H. van Hoof, M. Welling, "Stochastic beams and where to find
+them", 2019, https://arxiv.org/abs/1903.06059), of paths if a prefix has its probability with all
+futures summed, as on order 0 and 1 by backward messages. Elsewhere it has its score: a heuristic.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.batching import Extend, Steps, batchable
-from decoders.marginals import backward, is_chain, log_sum_exp
+from decoders.batching import Extend, Steps, batchable, follow
+from decoders.marginals import backward, draw, is_chain, log_sum_exp, softmax
 from decoders.problem import Array, DocumentProblem, Indices, Path, checked, path_at
 from decoders.result import check_scale, ranked
+
+MERGES = ("max", "sample", "mean")
 
 
 @batchable
@@ -93,17 +93,18 @@ def beam(
         scores, successors = yield Extend(states, t)
         scores = checked(scores, t, shape=(int(contexts.max()) + 1, length))
         extensions = np.add(scores.T[:, contexts], totals, order="C").ravel()  # of (K_t, N)
-        if t == last or order == 0:  # one context
+        if t == last or order == 0:  # a single context
             kept = top_positions(extensions, n_best)
             labels = np.zeros(kept.size, dtype=np.intp)
         elif order is None:  # as many contexts as hypotheses
             kept = labels = top_positions(extensions, width)
             complete = complete and kept.size == extensions.size
         else:
-            tail = _number_rows(tails)
-            kept, dropped = recombine(
-                extensions.reshape(length, -1), tail, width=width, n_best=n_best
-            )
+            tail = np.zeros(len(tails), dtype=np.intp)  # a number for each distinct row of tails
+            if tails.shape[1]:
+                tail = np.unique(tails, axis=0, return_inverse=True)[1].reshape(-1)
+            sums = extensions.reshape(length, -1)
+            kept, dropped = recombine(sums, tail, width=width, n_best=n_best)
             choices, parents = np.divmod(kept, totals.size)
             labels = choices * totals.size + tail[parents]
             complete = complete and not dropped
@@ -118,9 +119,9 @@ def beam(
             states = problem.select(successors, contexts[parents[leaders]], choices[leaders])
             contexts = new
             tails = np.column_stack([choices, tails[parents]])[:, : tails.shape[1]]
-    ranked = np.argsort(-totals, kind="stable")[:n_best]
-    rows = backtrack(parents_at, ranked, choices_at).tolist()
-    paths = [Path(tuple(r), s) for r, s in zip(rows, totals[ranked].tolist(), strict=True)]
+    best = np.argsort(-totals, kind="stable")[:n_best]
+    rows = backtrack(parents_at, best, choices_at).tolist()
+    paths = [Path(tuple(r), s) for r, s in zip(rows, totals[best].tolist(), strict=True)]
     return _add_impossible(paths, problem.lengths, n_best) if complete else paths
 
 
@@ -144,13 +145,17 @@ def recombine(
 ) -> tuple[Indices, bool]:
     """Ascending flat positions of the `n_best` highest of each of the `width` best groups.
 
-    `scores: (K, N)` without NaN, `tails: (N,)` numbers 0, …, U−1; a group is the entries of one row
-    in all columns of one number. Groups are compared by their best score; of equal scores the
-    first ones are kept. Also returns whether any group was dropped. By partition, O(K U S) where
-    the largest group has S columns, and a sort of the K U groups.
+    `scores: (K, N)` without NaN, `tails: (N,)` numbers 0, …, U−1; a group is the entries of a row
+    in all columns of a number. Groups are compared by their best score; of equal scores the first
+    are kept. Also returns whether any group was dropped. By partition, O(K U S) where the largest
+    group has S columns, and a sort of the K U groups.
     """
     length, n = scores.shape
-    columns = _positions_of_numbers(tails)  # (U, S)
+    sizes = np.bincount(tails)
+    places = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    by_number = np.argsort(tails, kind="stable")
+    columns = np.full((sizes.size, sizes.max()), n, dtype=np.intp)  # (U, S), filled up with n
+    columns[tails[by_number], places] = by_number
     padded = np.pad(scores, ((0, 0), (0, 1)), constant_values=-np.inf)[:, columns]
     places = np.arange(length)[:, None, None] * n + columns  # (K, U, S), flat
     first = padded.argmax(axis=2)[:, :, None]
@@ -166,18 +171,8 @@ def recombine(
     return chosen, chosen.size < leaders.size
 
 
-def _positions_of_numbers(numbers: Indices) -> Indices:
-    """Positions (U, S) of each number 0, …, U−1 of (N,), ascending, rows filled up with N."""
-    sizes = np.bincount(numbers)
-    places = np.arange(numbers.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ranked = np.argsort(numbers, kind="stable")
-    gathered = np.full((sizes.size, sizes.max()), numbers.size, dtype=np.intp)
-    gathered[numbers[ranked], places] = ranked
-    return gathered
-
-
 def _top_of_rows(rows: Array, n: int) -> NDArray[np.bool_]:
-    """True at the n highest scores of each row of (G, S); of equal scores at the first ones."""
+    """True at the n highest scores of each row of (G, S); of equal scores at the first."""
     if rows.shape[1] <= n:
         return np.ones(rows.shape, dtype=np.bool_)
     threshold = np.partition(rows, -n, axis=1)[:, -n, None]
@@ -199,28 +194,16 @@ def full_width(lengths: Sequence[int], order: int | None = None) -> int:
     return max(map(math.prod, spans), default=1)
 
 
-def _number_rows(rows: Indices) -> Indices:
-    """A number (N,) from 0 for each row of (N, n), equal for equal rows."""
-    if not rows.shape[1]:
-        return np.zeros(len(rows), dtype=np.intp)
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-
-
 def _add_impossible(paths: list[Path], lengths: Sequence[int], n_best: int) -> list[Path]:
-    """The list filled up to `n_best` with paths of score −inf, the first ones by the rule of ties.
+    """The list of a complete search, filled up to `n_best` by the rule of ties.
 
-    For a complete search, which dropped only hypotheses that others with the same future surpass:
-    if its list is not full, all paths outside it score −inf.
+    If its list is not full, all paths outside it score −inf.
     """
-    found = [path for path in paths if path.score > -np.inf]
-    known = {path.choices for path in found}
-    for position in range(math.prod(lengths)):
-        if len(found) >= n_best:
-            break
-        choices = path_at(position, lengths)
-        if choices not in known:
-            found.append(Path(choices, -np.inf))
-    return found
+    possible = [path for path in paths if path.score > -np.inf]
+    known = {path.choices for path in possible}
+    others = (path_at(position, lengths) for position in range(math.prod(lengths)))
+    impossible = (Path(choices, -np.inf) for choices in others if choices not in known)
+    return [*possible, *islice(impossible, n_best - len(possible))]
 
 
 def backtrack(
@@ -238,6 +221,59 @@ def backtrack(
         paths[:, t] = rows if choices is None else choices[t][rows]
         rows = parents[t][rows]
     return paths
+
+
+@batchable
+def survivors(
+    problem: DocumentProblem,
+    *,
+    rng: np.random.Generator,
+    merge: str = "max",
+    alpha: float | None = None,
+) -> Steps[Path]:
+    """The path of the best hypothesis when the search keeps a hypothesis for each candidate.
+
+    ⟨h^(k), ψ^(k)⟩ = ⊕_q ⟨h^(ℓ), ψ^(ℓ) + log P(w^(k) | h^(ℓ))⟩ with q ∝ exp(α ψ), eqs. (18), (19):
+    `merge` is the best ℓ (per-survivor processing: R. Raheli, A. Polydoros, C.-K. Tzou, IEEE
+    Transactions on Communications, 1995), an ℓ drawn with q, or the mean, which the latter two need
+    α for. Serves every order, `mean` where states have a mean. Exact on order 0 and 1 with `max`,
+    as Viterbi. With `mean` no text has the state, so the path is scored again. O(Σ K_{t-1} K_t)
+    scores, O(Σ K_t) memory. Ties: with `max` the rule of `decoders.problem` among the hypotheses
+    kept. Random with `sample`: `rng`. Errors: ValueError for a merge without its α,
+    UnsuitedDecoder, ScoreError naming the sentence.
+    """
+    if merge not in MERGES:
+        raise ValueError(f"no merge is called {merge!r}; there are {', '.join(MERGES)}")
+    if merge != "max":
+        if alpha is None:
+            raise ValueError(f"merging by {merge} needs a scale alpha")
+        check_scale(alpha)
+    scale = alpha or 1.0
+    states, totals = problem.initial(), np.zeros(1)
+    backpointers: list[Indices] = []  # ℓ (K_t,) of each sentence
+    for t, length in enumerate(problem.lengths):
+        scores, successors = yield Extend(states, t)
+        sums = totals[:, None] + checked(scores, t, shape=(totals.size, length))
+        candidates = np.arange(length)
+        # of the average, whose history is no text, the likeliest ℓ
+        parents = draw(scale * sums.T, rng) if merge == "sample" else sums.argmax(axis=0)
+        backpointers.append(parents)
+        if merge == "mean":  # ψ = log-sum-exp at scale α
+            totals = log_sum_exp(scale * sums, axis=0) / scale
+        else:
+            totals = sums[parents, candidates]
+        if t + 1 == len(problem.lengths):
+            break
+        if merge == "mean":  # h̄ = Σ q h
+            q = softmax(scale * sums.T).T
+            q[0, q.sum(axis=0) == 0] = 1.0  # of an impossible candidate any state will do
+            states = problem.average(successors, q)
+        else:
+            states = problem.select(successors, parents, candidates)
+    if totals.max() == -np.inf:  # the rule of ties, where every path that was seen is impossible
+        return (yield from follow.steps(problem, [0] * len(problem.lengths)))
+    (choices,) = backtrack(backpointers, np.array([totals.argmax()])).tolist()
+    return (yield from follow.steps(problem, choices))
 
 
 @batchable
@@ -294,13 +330,12 @@ def draw_paths(
 def _conditioned(noisy: Array, parents: Array) -> Array:
     """Noisy log-probabilities (N, K_t) of extensions, given those of their parents (N,).
 
-    The log-probability of a prefix is summed over its futures, and its noisy score is the largest
-    one of theirs (Kool et al., §3.2): those of its extensions, `noisy: (N, K_t)` with new noise,
-    hold under the condition that their maximum is that of the prefix.
+    The noisy score of a prefix is the largest of its futures (Kool et al., §3.2): those of its
+    extensions, `noisy` with new noise, are conditioned on that maximum.
     """
     top, parent = noisy.max(axis=1, keepdims=True), parents[:, None]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Kool et al., appendix B: −log(exp(−G) − exp(−top) + exp(−noisy)), G the parent's
+        # Kool et al., appendix B: −log(exp(−G) − exp(−top) + exp(−noisy)), G of the parent
         v = parent - noisy + np.log1p(-np.exp(noisy - top))
         conditioned = parent - np.maximum(0, v) - np.log1p(np.exp(-np.abs(v)))
     # the best extension has the noisy score of its parent; impossible ones stay impossible

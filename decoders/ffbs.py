@@ -1,14 +1,12 @@
 """Forward filtering, backward sampling: whole paths drawn from p(path) ∝ exp(α · score).
 
-The memo (J. Eisenstein, "The Document Context Language Model", §3.2) proposes it. On order 0 and 1
-the filter sums over all candidates and the draws are independent and exact: C. K. Carter, R. Kohn,
-"On Gibbs sampling for state space models", 1994, https://doi.org/10.1093/biomet/81.3.541. On other
-orders the filter is a particle filter, and a prefix is weighted by the scores that it gives to the
-next few sentences of the path drawn so far: F. Lindsten, M. I. Jordan, T. B. Schön, "Particle Gibbs
-with ancestor sampling", 2014 (truncation of the backward weights),
-https://jmlr.org/papers/v15/lindsten14a.html. So above order 1 the draws are approximate: N
-particles replace the sum over histories, and on unbounded orders the backward weights are cut after
-`lag` sentences (by default 2).
+J. Eisenstein, "The Document Context Language Model" (memo), §3.2. On order 0 and 1 the filter sums
+over all candidates, and draws are independent and exact: C. K. Carter, R. Kohn, "On Gibbs sampling
+for state space models", 1994, https://doi.org/10.1093/biomet/81.3.541. On other orders a particle
+filter replaces the sum, and a prefix is weighted by the scores that it gives to the next `lag`
+sentences of the path drawn so far, so that draws are approximate: F. Lindsten, M. I. Jordan, T. B.
+Schön, "Particle Gibbs with ancestor sampling", 2014 (truncation of the backward weights),
+https://jmlr.org/papers/v15/lindsten14a.html.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from decoders.batching import Rescore, Steps, batchable, follow
 from decoders.marginals import draw, forward, is_chain, log_sum_exp, marginals
 from decoders.problem import Array, DocumentProblem, Indices, checked, checked_sums
 from decoders.result import Posterior, SearchResult, ranked
-from decoders.smc import FilterOptions, FilterRun, particle_filter
+from decoders.smc import FilterRun, particle_filter
 from decoders.table import PARTICLES
 
 MAX_CHOICES = 1 << 22  # of the paths rescored at once: 32 MB
@@ -38,14 +36,13 @@ def ffbs(
 ) -> Steps[SearchResult]:
     """Paths drawn from p(path) ∝ exp(α · score), the best of them first.
 
-    Order 0 and 1: exact draws and exact marginals without a request, O(Σ K_{t-1} K_t + T M K) time,
-    O(Σ K_t + T M) memory, M = samples. Above order 1 an approximation by N particles: marginals are
-    those of the draws, log Ẑ that of the filter, O(T N K) and at most T M N rescorings of `lag`
-    sentences (default: the order, 2 if unbounded), written out as paths of T choices: O(T² M N)
-    beside the problem's own. A lag shorter than the dependence draws from another distribution,
-    however many particles there are. With all scores 0 the target is uniform over the paths.
-    Without a possible path the result is the path of first candidates. Random: `rng`. Errors:
-    ValueError for invalid options, ScoreError naming the sentence.
+    Order 0 and 1: exact draws and marginals, O(Σ K_{t-1} K_t + T M K) time, O(Σ K_t + T M) memory,
+    M = samples. Above order 1 marginals are those of the draws, log Ẑ that of the filter: O(T N K)
+    and at most T M N rescorings of `lag` sentences (default: the order, 2 if unbounded), written
+    out as paths: O(T² M N) beside the problem. A lag shorter than the dependence draws from another
+    distribution, however many particles there are. With all scores 0 the target is uniform over the
+    paths. Without a possible path the result is the path of first candidates. Random: `rng`.
+    Errors: ValueError for invalid options, ScoreError naming the sentence.
     """
     if samples < 1 or (lag is not None and lag < 1):
         raise ValueError(f"expected samples and a lag of at least 1, found {samples}, {lag}")
@@ -59,8 +56,7 @@ def ffbs(
             posterior = Posterior(probabilities, log_z, True, draws, weights)
             return SearchResult(ranked(draws, scores, n_best), posterior)
     else:
-        options = FilterOptions(particles)
-        run = yield from particle_filter.steps(problem, alpha=alpha, rng=rng, options=options)
+        run = yield from particle_filter.steps(problem, alpha=alpha, rng=rng, particles=particles)
         log_z = run.log_normaliser
         if log_z > -np.inf:
             draws = yield from _particle_draws(run, len(lengths), alpha, rng, samples, reach)
@@ -70,7 +66,12 @@ def ffbs(
             for path in ranked(draws, scores, n_best):  # scored as every decoder scores them
                 paths.append((yield from follow.steps(problem, path.choices)))
             paths.sort(key=lambda path: -path.score)
-            posterior = Posterior.of_draws(draws, np.full(samples, 1 / samples), lengths, log_z)
+            weights = np.full(samples, 1 / samples)
+            probabilities = tuple(
+                np.bincount(draws[:, t], weights, k).astype(np.float64)
+                for t, k in enumerate(lengths)
+            )
+            posterior = Posterior(probabilities, log_z, False, draws, weights)
             return SearchResult(tuple(paths), posterior)
     first = yield from follow.steps(problem, (0,) * len(lengths))
     return SearchResult((first,), Posterior.none(lengths, exact=is_chain(problem)))
@@ -125,13 +126,13 @@ def _particle_draws(
             futures = np.empty((len(distinct), len(prefixes)))
             at_once = max(1, MAX_CHOICES // (len(prefixes) * sentences))
             for begin in range(0, len(distinct), at_once):
-                some = distinct[begin : begin + at_once]
-                paths = np.zeros((len(some), len(prefixes), sentences), dtype=np.intp)
+                block = distinct[begin : begin + at_once]
+                paths = np.zeros((len(block), len(prefixes), sentences), dtype=np.intp)
                 paths[:, :, : t + 1] = prefixes
-                paths[:, :, t + 1 : t + 1 + lag] = some[:, None]
+                paths[:, :, t + 1 : t + 1 + lag] = block[:, None]
                 sums = yield Rescore(paths.reshape(-1, sentences), t + 1, lag - 1)
-                sums = checked_sums(sums, t + 1, len(some) * len(prefixes))
-                futures[begin : begin + at_once] = sums.reshape(len(some), len(prefixes))
+                sums = checked_sums(sums, t + 1, len(block) * len(prefixes))
+                futures[begin : begin + at_once] = sums.reshape(len(block), len(prefixes))
             logs = logs + alpha * futures[which.reshape(-1)]
         draws[:, t] = generation.choices[draw(logs, rng)]
     return draws

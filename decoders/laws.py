@@ -78,22 +78,21 @@ def check_decoder(
     """Raises LawError if the decoder of a row breaks a law under these options.
 
     On each order that it serves, on `documents` documents of each kind of scores, with single
-    paths and, where it takes `n_best`, with lists: paths are distinct paths of the document, in the
-    order of the rule of ties, with the bits of `path_score`; they are those of `exhaustive` where
-    the search is exact, and never better; probabilities are valid; a result depends on the
-    document and the seed alone, not on the documents beside it; an empty document has the empty
-    path, an impossible one its first candidates; with all scores 0 a decoder that is `uniform` has
-    a posterior, which is uniform where it is exact.
+    paths and, where it takes `n_best`, with lists: paths are distinct, in the order of the rule of
+    ties, with the bits of `path_score`; they are those of `exhaustive` where the search is exact,
+    and never better; probabilities are valid; a result depends on the document and the seed alone;
+    an impossible document has its first candidates; with all scores 0 a decoder that is `uniform`
+    has a posterior, which is uniform where it is exact.
     """
     rng, table = np.random.default_rng(seed), {row.name: row}
 
     def run(problems: dict[str, HistoryTable], how: Options) -> dict[str, SearchResult]:
         """The results by document."""
         utilities, inputs = [utility or ExactMatch()] * len(problems), list(problems.values())
-        found = decode_all(
+        results = decode_all(
             inputs, row.name, how, documents=list(problems), utilities=utilities, table=table
         )
-        return dict(zip(problems, found, strict=True))
+        return dict(zip(problems, results, strict=True))
 
     for order, n_best in product(ORDERS, (1, 5) if row.takes("n_best") else (1,)):
         if not row.serves(order):
@@ -103,7 +102,7 @@ def check_decoder(
         results, backwards = run(problems, how), run(dict(reversed(problems.items())), how)
         for n, (name, problem) in enumerate(problems.items()):
             alone = run({name: problem}, how) if n % 5 == 0 else {}
-            bits = {_bits(one) for one in (results[name], backwards[name], *alone.values())}
+            bits = {_bits(result) for result in (results[name], backwards[name], *alone.values())}
             laws = _laws_of_paths(problem, results[name], n_best)
             laws |= _laws_of_posterior(results[name].posterior, problem.lengths)
             laws["the result depends on the batch"] = len(bits) == 1

@@ -2,9 +2,7 @@
 
 Messages between neighbours, forward and backward, give sums and maxima over all paths of a document
 of order 0 or 1: L. R. Rabiner, "A tutorial on hidden Markov models and selected applications in
-speech recognition", 1989, §III, https://doi.org/10.1109/5.18626. With sums of exp(α · score) they
-are the marginals of p(path) ∝ exp(α · score); with maxima the score of the best path through each
-candidate.
+speech recognition", 1989, §III, https://doi.org/10.1109/5.18626.
 """
 
 from __future__ import annotations
@@ -72,9 +70,9 @@ def is_chain(problem: DocumentProblem) -> bool:
 def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...], float]:
     """Probabilities (K_t,) of the candidates of each sentence, and log Z.
 
-    Exact. O(Σ K_{t-1} K_t) time at order 1, where each matrix is asked for twice, O(Σ K_t) at order
-    0; O(Σ K_t) memory beside a matrix. Zeros where every path is impossible. Errors: ValueError for
-    an invalid α, UnsuitedDecoder above order 1, ScoreError naming the sentence.
+    Under p(path) ∝ exp(α · score), exact. O(Σ K_{t-1} K_t) time at order 1, where each matrix is
+    asked for twice, O(Σ K_t) at order 0; O(Σ K_t) memory beside a matrix. Zeros where every path is
+    impossible. Errors: ValueError for an invalid α, UnsuitedDecoder above order 1, ScoreError.
     """
     check_scale(alpha)
     forwards = forward(problem, log_sum_exp, alpha)
@@ -85,16 +83,12 @@ def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...]
         return tuple(np.zeros(k) for k in problem.lengths), log_z
     backwards = backward(problem, log_sum_exp, alpha)
     logs = [before + after for before, after in zip(forwards, backwards, strict=True)]
-    # each sums to Z but for rounding, and to 1 by its own sum
+    # each row sums to Z but for rounding, and to 1 divided by its sum
     return tuple(np.exp(row - log_sum_exp(row)) for row in logs), log_z
 
 
 def max_marginals(problem: DocumentProblem) -> tuple[Array, ...]:
-    """Score (K_t,) of the best path through each candidate of each sentence.
-
-    Cost and errors as in `marginals`. Not bit for bit the scores of paths: the sums are not formed
-    from the first sentence to the last.
-    """
+    """Score (K_t,) of the best path through each candidate; else as `marginals`."""
     pairs = zip(forward(problem, np.max), backward(problem, np.max), strict=True)
     return tuple(before + after for before, after in pairs)
 
@@ -116,7 +110,7 @@ def backward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> 
     messages = [np.zeros(lengths[-1])] if lengths else []
     for t in reversed(range(1, len(lengths))):
         sums = combine(_scaled(problem, t, alpha) + messages[-1], 1)
-        messages.append(np.resize(sums, lengths[t - 1]))  # at order 0 one for all candidates
+        messages.append(np.resize(sums, lengths[t - 1]))  # at order 0 equal for all candidates
     return messages[::-1]
 
 

@@ -1,13 +1,11 @@
 """Minimum Bayes risk: the candidates of highest expected utility, i.e. agreement with the others.
 
 S. Kumar, W. Byrne, "Minimum Bayes-risk decoding for statistical machine translation", 2004,
-https://aclanthology.org/N04-1022. The utility of a document is the sum over its sentences, so
-that only the marginals of each sentence matter: exact ones on order 0 and 1, those of a particle
-filter with fixed-lag smoothing elsewhere.
+https://aclanthology.org/N04-1022. The utility of a document is the sum over its sentences, so that
+only the marginals of each sentence matter: exact on order 0 and 1, of a particle filter elsewhere.
 
-How flat the posterior must be is not a matter of likelihood. Where no scale α is given, it is
-chosen so that α · score has the standard deviation `SPREAD` within a list; that makes the result
-independent of the factor up to which weights are known.
+How flat the posterior must be is not a matter of likelihood. The default scale α gives α · score
+the standard deviation `SPREAD` within a list, whatever the factor of the weights.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ NEAR = 1e-10
 
 
 class Utility(Protocol):
-    """The utility of a candidate if another one, or each with a probability, is the reference."""
+    """The utility of a candidate if candidates are the reference with some probabilities."""
 
     def expected(self, t: int, marginals: Array) -> Array:
         """Expected utility (K_t,) of each candidate of sentence t under marginals (K_t,)."""
@@ -54,12 +52,11 @@ def mbr(
     """The path of highest expected utility under p(path) ∝ exp(α · score), and the posterior.
 
     alpha: None for `spread` ÷ `standard_deviation(problem)`; word_reward: added to the utility for
-    each word of a candidate, in its unit. Serves every order; exact, for its own objective, on
-    order 0 and 1 – its path is not the one of highest score. With all scores 0 candidates have
-    equal probability, and the path is the consensus of the lists. O(Σ K_{t-1} K_t) time on order 0
-    and 1, else that of `smc`, beside the utility's own. Ties: as in `best`. Without a possible path
-    the first candidates. Random above order 1: `rng`. Errors: ValueError without a utility and for
-    an invalid scale, spread or reward, ScoreError naming the sentence.
+    each word of a candidate, in its unit. Serves every order; exact, for this objective, on order 0
+    and 1. With all scores 0 the path is the consensus of the lists. O(Σ K_{t-1} K_t) time on order
+    0 and 1, else that of `smc`, beside the utility. Ties: as in `best`. Without a possible path the
+    first candidates. Random above order 1: `rng`. Errors: ValueError without a utility and for an
+    invalid scale, spread or reward, ScoreError naming the sentence.
     """
     if utility is None:
         raise ValueError("mbr needs a utility")
@@ -70,7 +67,7 @@ def mbr(
         )
     if alpha is None:
         deviation = yield from standard_deviation.steps(problem)
-        alpha = scale(spread, deviation)
+        alpha = min(spread / deviation, 1e300) if deviation > 0 else 1.0
     posterior = yield from posterior_of.steps(
         problem, alpha=alpha, rng=rng, particles=particles, lag=lag
     )
@@ -83,22 +80,17 @@ def mbr(
 
 
 def best(utility: Utility, t: int, marginals: Array, word_reward: float = 0.0) -> NDArray[np.intp]:
-    """Candidate of sentence t with the highest expected utility, of equal ones the lower.
+    """Candidate of sentence t with the highest expected utility, the lower of equal candidates.
 
-    Utilities are equal if they differ by no more than rounding, `NEAR` of the highest: those of two
-    candidates of equal probability often are, and which documents are beside it must not decide.
-    marginals: (K_t,), or (A, K_t) for the candidates (A,) under A distributions.
+    Utilities that differ by no more than rounding, `NEAR` of the highest, are equal: the documents
+    beside it must not decide. marginals: (K_t,), or (A, K_t) for the candidates (A,) under A
+    distributions.
     """
     gains = utility.expected(t, marginals)
     if word_reward:
         gains = gains + word_reward * utility.words(t)
     top = gains.max(axis=-1, keepdims=True)
     return np.asarray((gains >= top - NEAR * abs(top)).argmax(axis=-1))
-
-
-def scale(spread: float, deviation: float) -> float:
-    """The α at which scores of this standard deviation have that of `spread`; 1 where it is 0."""
-    return min(spread / deviation, 1e300) if deviation > 0 else 1.0
 
 
 @batchable
@@ -126,15 +118,12 @@ def posterior_of(
     particles: int = PARTICLES,
     lag: int = LAG,
 ) -> Steps[Posterior]:
-    """The posterior p(path) ∝ exp(α · score): exact on order 0 and 1, else that of `smc`.
-
-    Cost, randomness and errors as of `mbr`; ValueError for an invalid α.
-    """
+    """The posterior p(path) ∝ exp(α · score): exact on order 0 and 1, else that of `smc`."""
     if is_chain(problem):
         probabilities, log_z = marginals(problem, alpha)
         none = np.zeros((0, len(problem.lengths)), dtype=np.intp)
         return Posterior(probabilities, log_z, True, none, np.zeros(0))
-    found = yield from smc.steps(problem, alpha=alpha, rng=rng, particles=particles, lag=lag)
-    if found.posterior is None:
+    sampled = yield from smc.steps(problem, alpha=alpha, rng=rng, particles=particles, lag=lag)
+    if sampled.posterior is None:
         raise TypeError("a particle filter has a posterior")
-    return found.posterior
+    return sampled.posterior

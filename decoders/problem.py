@@ -2,20 +2,16 @@
 
 Dimensions: `T` sentences with candidates, `K_t` candidates of sentence t, `N` histories held at
 once. All scores are natural logarithms (or weighted sums of them); −inf is a valid score, NaN and
-+inf are errors. A path takes one candidate of every sentence; its score is the float64 sum of its
-candidates' scores from the first sentence to the last, in every decoder, so that every decoder
-gives the same bits for the same path.
++inf are errors. A path takes a candidate of every sentence; its score is the float64 sum of its
+candidates' scores from the first sentence to the last, the same bits in every decoder.
 
-**Ties.** Of paths with equal scores the one wins that is lexicographically smallest read from the
-*last* sentence: first the lower candidate of sentence T−1, then of T−2, … That is the path which
-backpointers to the first maximum find. Where no sum is rounded (dyadic scores) all decoders that
-see the same paths agree; where two sums are equal only by rounding, a decoder that drops prefixes
-may decide by an earlier difference. When every path scores −inf, the rule leaves the first
-candidate of every sentence.
+**Ties.** Of paths with equal scores the path wins that is lexicographically smallest read from the
+*last* sentence, as backpointers to the first maximum find it. Where two sums are equal only by
+rounding, a decoder that drops prefixes may decide by an earlier difference. When every path scores
+−inf, the rule leaves the first candidate of every sentence.
 
-**Reversed problems.** Where sentences depend on later ones only, `decoders.search` searches the
-reversed problem. First and last then change places in both rules: sums run from the document's last
-sentence to its first, and ties are read from its *first* sentence.
+**Reversed problems.** Where sentences depend on later sentences only, `decoders.search` searches
+the reversed problem: sums run from the last sentence to the first, ties are read from the *first*.
 """
 
 from __future__ import annotations
@@ -40,18 +36,12 @@ Returned = TypeVar("Returned")
 class ScoreError(ValueError):
     """Invalid scores: NaN, +inf, or an array of the wrong shape.
 
-    `sentence` counts from 0 inside the document; `candidate`, `part` (the position of the scorer
-    in a `WeightedSum`) and `position` (that of the document among those scored or searched
-    together; not in the message) are None where they are not known.
+    `sentence` counts from 0 inside the document; `candidate`, `part` (position of the scorer in a
+    `WeightedSum`) and `position` (of the document in a batch; not in the message) may be None.
     """
 
     def __init__(
-        self,
-        fault: str,
-        *,
-        sentence: int,
-        candidate: int | None = None,
-        part: int | None = None,
+        self, fault: str, *, sentence: int, candidate: int | None = None, part: int | None = None
     ) -> None:
         self.fault = fault
         self.position: int | None = None
@@ -70,11 +60,10 @@ class DocumentProblem(ABC):
     """Scores of the candidates of one document, given the choices of earlier sentences.
 
     `lengths` holds K_t >= 1 of each sentence (the caller leaves out sentences without candidates;
-    T may be 0). `order` is the number of earlier sentences that a score depends on, None when it
-    depends on all of them. Every problem has `initial`, `extend` and `select`; order 0 adds
-    `unary`, order 1 adds `pairwise`. `rescore` evaluates changes inside a path; it is all that a
-    problem offers whose sentences also depend on later ones (order None, not `causal`); where none
-    depends on earlier ones, its mirror is causal.
+    T may be 0). Every problem has `initial`, `extend` and `select`; order 0 adds `unary`, order 1
+    adds `pairwise`. `rescore` evaluates changes inside a path, and is all that a problem offers
+    whose sentences also depend on later sentences (order None, not `causal`); where none depends
+    on earlier sentences, its mirror is causal.
     """
 
     @property
@@ -94,11 +83,7 @@ class DocumentProblem(ABC):
 
     @property
     def given_later(self) -> bool:
-        """Whether a candidate's own score is given the sentences after it, not those before.
-
-        At order 1 a problem is both: `pairwise` puts the score of each pair of candidates at the
-        second one, whichever of them it is the score of.
-        """
+        """Whether a candidate's score is given the sentences after it, not those before."""
         return False
 
     @property
@@ -107,10 +92,7 @@ class DocumentProblem(ABC):
         return False
 
     def mirror(self) -> DocumentProblem | None:
-        """These scores over the sentences in reverse order, if the problem has a form of its own.
-
-        `decoders.reversal.reversed_problem` gives them for any problem.
-        """
+        """These scores in reverse order; None if `reversal.reversed_problem` is to make them."""
         return None
 
     def causal_part(self) -> DocumentProblem | None:
@@ -133,9 +115,8 @@ class DocumentProblem(ABC):
     def extend_together(cls, requests: Sequence[tuple[Self, States, int]]) -> list[Answer]:
         """What `extend` returns for each request (problem, states, t), in their order.
 
-        For problems that score many states in one batch at less cost than one after the other. The
-        problems are of this class, and may differ in everything else: document, t, N, the model
-        behind them. Errors: ScoreError with the `position` of the request.
+        For problems that score many states in a batch at less cost. The problems are of this class,
+        and may differ in all else. Errors: ScoreError with the `position` of the request.
         """
         return apply_to_each(requests, lambda problem, states, t: problem.extend(states, t))
 
@@ -143,10 +124,10 @@ class DocumentProblem(ABC):
         """Sums (N,) of the scores of sentences t … t + horizon of each path, cut at the last one.
 
         `paths: (N, T)`. Paths that differ only in sentences t … u differ in score by the difference
-        of these sums, if `horizon` reaches `order` sentences beyond u, or the end. (For that,
-        problems that are not `causal` add the scores of the sentences before t that depend on t or
-        later ones, and may cut them off `horizon` before t, where both ends must be within it.)
-        The default scores from the first sentence on: O(N Σ K_s), s <= t + horizon.
+        of these sums, if `horizon` reaches `order` sentences beyond u, or the end. (Problems that
+        are not `causal` add the scores of the sentences before t that depend on later sentences,
+        perhaps cut off `horizon` before t: both ends must be within it.) The default scores from
+        the first sentence on: O(N Σ K_s), s <= t + horizon.
         """
         states, totals = self.initial(), np.zeros(len(paths))
         rows = np.zeros(len(paths), dtype=np.intp)
@@ -162,27 +143,16 @@ class DocumentProblem(ABC):
         return totals
 
     def scores_within(self, choices: Sequence[int]) -> Sequence[Floats]:
-        """Scores (K_t,) of all candidates of each sentence, given the others of a path.
-
-        Of problems that are not `causal`, which have no other scores of single candidates;
-        `decoders.reversal.own_scores` gives those of any problem.
-        """
+        """Scores (K_t,) of each sentence, given the others of a path; only if not `causal`."""
         raise UnsuitedDecoder("this problem has no scores of candidates within a path")
 
     @classmethod
     def rescore_together(cls, requests: Sequence[tuple[Self, Indices, int, int]]) -> list[Array]:
-        """What `rescore` returns for each request (problem, paths, t, horizon), in their order.
-
-        Batching and errors as in `extend_together`.
-        """
+        """What `rescore` returns for each (problem, paths, t, horizon), as in `extend_together`."""
         return apply_to_each(requests, lambda problem, *arguments: problem.rescore(*arguments))
 
     def average(self, successors: Successors, weights: Array) -> States:
-        """The K_t weighted means of the states of N histories, one after each candidate.
-
-        `weights: (N, K_t)`, columns that sum to 1. No text has such a state. For problems whose
-        states are vectors; the default refuses.
-        """
+        """The K_t means of N vector states by `weights: (N, K_t)`, whose columns sum to 1."""
         raise UnsuitedDecoder("states of this problem have no mean; merge by max or sample")
 
     def unary(self, t: int) -> Floats:
@@ -196,10 +166,7 @@ class DocumentProblem(ABC):
 
 
 class Chain(DocumentProblem):
-    """A problem of order 0 or 1; the state is the last choice, so it merges equal histories.
-
-    Subclasses give `lengths`, `order` and one of `unary` and `pairwise`.
-    """
+    """A problem of order 0 or 1, by `unary` or `pairwise`; the state is the last choice."""
 
     def initial(self) -> Indices:
         """The state before the first sentence: row 0 of `pairwise(0)`."""
@@ -230,18 +197,14 @@ class Chain(DocumentProblem):
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One candidate of every sentence, and the sum of their scores."""
+    """A candidate of every sentence, and the sum of their scores."""
 
     choices: tuple[int, ...]
     score: float
 
 
 def checked(scores: Floats, t: int, *, shape: tuple[int, ...], part: int | None = None) -> Array:
-    """`scores` of sentence t as float64, after checks: this shape, no NaN, no +inf.
-
-    float32 is widened, float64 not copied. One pass, no temporary arrays unless it raises
-    ScoreError.
-    """
+    """`scores` of sentence t as float64; ScoreError for NaN, +inf or another shape."""
     if scores.shape != shape:
         fault = f"expected scores of shape {shape}, found {scores.shape}"
         raise ScoreError(fault, sentence=t, part=part)
@@ -255,10 +218,7 @@ def checked(scores: Floats, t: int, *, shape: tuple[int, ...], part: int | None 
 
 
 def checked_sums(sums: Floats, t: int, n: int) -> Array:
-    """What `rescore` returned for n paths from sentence t on, as float64, after checks.
-
-    Errors: ScoreError naming sentence t, which need not be the one at fault.
-    """
+    """Sums (n,) of paths from t on as float64; ScoreError at t for NaN, +inf, another shape."""
     if sums.shape != (n,):
         raise ScoreError(f"expected sums of shape ({n},), found {sums.shape}", sentence=t)
     if not (sums < np.inf).all():
@@ -277,10 +237,7 @@ def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
 
 
 def path_at(position: int, lengths: Sequence[int]) -> tuple[int, ...]:
-    """The path at a position of all Π K_t, in the order of the tie rule (`decoders.problem`).
-
-    That is the flat (K_{T-1}, …, K_0) array, whose last axis is sentence 0.
-    """
+    """The path at a position of the flat (K_{T-1}, …, K_0) array, the order of the tie rule."""
     choices = []
     for length in lengths:
         position, choice = divmod(position, length)

@@ -1,8 +1,7 @@
-"""What a search of one document finds: paths, their posterior, and what is known of them.
+"""The result of searching a document: paths, their posterior, and what is known of them.
 
-A posterior is p(path) ∝ exp(α · score), as sampling decoders estimate it. α is the scale: weights
-are free up to a positive factor, probabilities are not. The target is not normalised; its
-normaliser is Z = Σ_paths exp(α · score).
+A posterior is p(path) = exp(α · score) / Z. α is the scale: weights are free up to a positive
+factor, probabilities are not.
 """
 
 from __future__ import annotations
@@ -12,18 +11,14 @@ from enum import StrEnum
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from decoders.problem import Indices, Path
-
-Array = NDArray[np.float64]
+from decoders.problem import Array, Indices, Path
 
 
 class Direction(StrEnum):
-    """How the sentences of a document are searched.
+    """How sentences are searched: from the first, from the last, or in no order.
 
-    FORWARD: from the first to the last; REVERSED: from the last to the first, where a sentence
-    depends on later ones alone; BOTH: in no order, where it depends on earlier and on later ones.
+    REVERSED: where they depend on later sentences alone; BOTH: on earlier and on later sentences.
     """
 
     FORWARD = "forward"
@@ -33,11 +28,10 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """Marginals and normaliser of the paths of a document.
+    """Marginals and normaliser of the paths of a document, exact or estimated.
 
-    marginals: (K_t,) probability of each candidate of sentence t; log_normaliser: log Z, or its
-    estimate; exact: whether both come from sums over all paths; draws: (M, T) paths drawn, with
-    weights (M,) that sum to 1.
+    marginals: (K_t,) probability of each candidate of sentence t; log_normaliser: log Z; draws:
+    (M, T) paths drawn, with weights (M,) that sum to 1.
     """
 
     marginals: tuple[Array, ...]
@@ -57,16 +51,6 @@ class Posterior:
         marginals = tuple(np.zeros(k) for k in lengths)
         return cls(marginals, -np.inf, exact, np.zeros((0, len(lengths)), np.intp), np.zeros(0))
 
-    @classmethod
-    def of_draws(
-        cls, draws: Indices, weights: Array, lengths: tuple[int, ...], log_normaliser: float
-    ) -> Self:
-        """Posterior estimated by weighted draws, O(M T)."""
-        marginals = tuple(
-            np.bincount(draws[:, t], weights, k).astype(np.float64) for t, k in enumerate(lengths)
-        )
-        return cls(marginals, log_normaliser, False, draws, weights)
-
 
 def check_scale(alpha: float) -> None:
     """ValueError unless α is a scale: 0 < α < ∞."""
@@ -75,10 +59,7 @@ def check_scale(alpha: float) -> None:
 
 
 def ranked(choices: Indices, scores: Array, n_best: int) -> tuple[Path, ...]:
-    """The `n_best` best distinct paths of `choices: (M, T)`, equal ones by the rule of ties.
-
-    `scores: (M,)` are those of the paths. O(M T log M). Errors: ValueError for n_best below 1.
-    """
+    """The best distinct paths of choices (M, T), scores (M,), by the rule of ties; O(M T log M)."""
     if n_best < 1:
         raise ValueError(f"expected n_best >= 1, found {n_best}")
     distinct, first = np.unique(choices, axis=0, return_index=True)
@@ -91,12 +72,11 @@ def ranked(choices: Indices, scores: Array, n_best: int) -> tuple[Path, ...]:
 class SearchResult:
     """Paths of a document, best first, and what is known of them.
 
-    A decoder that has a posterior gives `paths` and `posterior`; `decoders.search` adds which
-    `decoder` it was, whether no path can be better (`exact`), the scores of the path of first
-    candidates and of the best path known (the optimum if `optimal`), and log Z of a posterior with
-    a possible path, and the `direction` of the search. Whoever knows the features adds margins of
-    the sentences with candidates (`path_margins` up to order 1) and the number of near-ties; None
-    where they were not computed.
+    A decoder gives `paths`, perhaps with a `posterior`; `decoders.search` adds the other facts:
+    whether no path can be better (`exact`), the scores of the path of first candidates and of the
+    best path known (the optimum if `optimal`), log Z of a posterior with a possible path. Whoever
+    knows the features adds margins of the sentences with candidates (`path_margins` up to order 1)
+    and the number of near-ties; None where they were not computed.
     """
 
     paths: tuple[Path, ...]

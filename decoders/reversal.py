@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decoders.batching import Rescore, answer_all, conditional_scores
 from decoders.problem import (
-    Answer,
     Array,
     Chain,
     DocumentProblem,
@@ -28,12 +27,11 @@ from decoders.problem import (
     Path,
     ScoreError,
     States,
-    Successors,
     UnsuitedDecoder,
     check_path,
     checked,
 )
-from decoders.result import Direction, Posterior, SearchResult
+from decoders.result import Direction, SearchResult
 
 if TYPE_CHECKING:
     from decoders.mbr import Utility
@@ -43,10 +41,10 @@ def reversed_problem(problem: DocumentProblem) -> DocumentProblem:
     """The scores of a problem over its sentences in reverse order, in which paths keep theirs.
 
     Causal up to order 1, and where the problem is not causal, but depends on later sentences only.
-    Above order 1 it offers `rescore` alone, unless the problem has a form of its own.
+    Above order 1 it offers `rescore` alone, unless the problem has a `mirror`.
     """
-    if (own := problem.mirror()) is not None:
-        return own
+    if (mirror := problem.mirror()) is not None:
+        return mirror
     chain = problem.order in (0, 1) and not problem.on_demand
     kind = ReversedChain if chain else ReversedProblem
     return kind(problem)
@@ -60,7 +58,7 @@ def direction_of(problem: DocumentProblem) -> Direction:
 
 
 class _Reversed(DocumentProblem):
-    """What all problems have in common that are another one with its sentences in reverse order."""
+    """Another problem with its sentences in reverse order."""
 
     lengths: tuple[int, ...] = ()
     order: int | None = None
@@ -102,25 +100,15 @@ class ReversedChain(_Reversed, Chain):
 
 
 class ReversedProblem(_Reversed):
-    """A problem with its sentences in reverse order that only offers `rescore`.
-
-    Of order 2 or more, or scored on demand. A score of sentence t depends on the sentences after
-    it.
-    """
+    """A problem of order 2 or more, or scored on demand, reversed: it only offers `rescore`."""
 
     causal = False
 
-    def initial(self) -> States:
+    def initial(self, *_: Any, **__: Any) -> States:
         """UnsuitedDecoder: there are no states."""
         raise UnsuitedDecoder("scores depend on later sentences; search the reversed problem")
 
-    def extend(self, states: States, t: int) -> Answer:
-        """UnsuitedDecoder: there are no states."""
-        return self.initial()  # type: ignore[no-any-return]  # it raises
-
-    def select(self, successors: Successors, parents: Indices, choices: Indices) -> States:
-        """UnsuitedDecoder: there are no states."""
-        return self.initial()
+    extend = select = initial
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) of sentences t − horizon … t + horizon, cut at both ends, of each path."""
@@ -130,21 +118,20 @@ class ReversedProblem(_Reversed):
     def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Array]:
         """What `rescore` returns for each request; problems of one class in one call."""
         mirrored = []
-        for own, paths, t, horizon in requests:
-            n = len(own.lengths)
+        for problem, paths, t, horizon in requests:
+            n = len(problem.lengths)
             last = max(0, min(t + horizon, n - 1))
             turned = np.ascontiguousarray(paths[:, ::-1])
             span = last - max(0, t - horizon)
-            mirrored.append([(own._problem, Rescore(turned, max(0, n - 1 - last), span))])
+            mirrored.append([(problem._problem, Rescore(turned, max(0, n - 1 - last), span))])
         return [sums for (sums,) in answer_all(mirrored)]
 
 
 def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
     """Scores (K_t,) of all candidates of each sentence, given the other sentences of a path.
 
-    Each candidate's own score in the context in which it is read: that of the path's sentences
-    before it, or, where the problem is `given_later`, of those after it, or of both, where it is
-    not causal. Errors: those of `conditional_scores`.
+    The context is that in which a candidate is read: the sentences before it, where the problem is
+    `given_later` those after it, where it is not causal both. Errors: as of `conditional_scores`.
     """
     if problem.given_later:
         return own_scores(reversed_problem(problem), choices[::-1])[::-1]
@@ -163,28 +150,26 @@ def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
     return [checked(np.asarray(row), t, shape=(k,)) for t, (row, k) in enumerate(rows)]
 
 
-# What was found in a reversed problem, for the document
+# Results of a search of the reversed problem, for the document
 
 
-def in_document_order(found: SearchResult) -> SearchResult:
+def in_document_order(result: SearchResult) -> SearchResult:
     """The result of a search of the reversed problem, its sentences in the document's order."""
-    paths = tuple(Path(path.choices[::-1], path.score) for path in found.paths)
-    posterior = None if found.posterior is None else reversed_posterior(found.posterior)
-    return replace(found, paths=paths, posterior=posterior)
-
-
-def reversed_posterior(posterior: Posterior) -> Posterior:
-    """A posterior with its sentences in reverse order."""
-    return replace(posterior, marginals=posterior.marginals[::-1], draws=posterior.draws[:, ::-1])
+    paths = tuple(Path(path.choices[::-1], path.score) for path in result.paths)
+    posterior = result.posterior
+    if posterior is not None:
+        marginals, draws = posterior.marginals[::-1], posterior.draws[:, ::-1]
+        posterior = replace(posterior, marginals=marginals, draws=draws)
+    return replace(result, paths=paths, posterior=posterior)
 
 
 def reversed_fault(fault: ScoreError, n: int) -> ScoreError:
     """An error in the reversed problem of a document of n sentences, in the document's order."""
-    found = ScoreError(
+    turned = ScoreError(
         fault.fault, sentence=n - 1 - fault.sentence, candidate=fault.candidate, part=fault.part
     )
-    found.position = fault.position
-    return found
+    turned.position = fault.position
+    return turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +178,6 @@ class ReversedUtility:
 
     utility: Utility
     n: int
-
-    @classmethod
-    def of(cls, utility: Utility | None, n: int) -> Self | None:
-        """None where there is no utility."""
-        return None if utility is None else cls(utility, n)
 
     def expected(self, t: int, marginals: Array) -> Array:
         """Expected utility of each candidate of sentence t of the reversed problem."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from inspect import isgeneratorfunction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,10 +42,7 @@ def decode(
     utility: Utility | None = None,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> SearchResult:
-    """Best paths of a problem found by the decoder of this name.
-
-    Errors: those of `choose`, `check_options` and of the decoder.
-    """
+    """Best paths of a problem. Errors: of `choose`, `check_options` and the decoder."""
     utilities = None if utility is None else [utility]
     return decode_all(
         [problem], name, options, documents=[document], utilities=utilities, table=table
@@ -66,11 +62,9 @@ def decode_all(
     """Results of `decode` for each problem, searched together where the decoder allows.
 
     documents: their ids, from which and from the seed random numbers come; utilities: of each, for
-    `mbr`; baseline: whether the first candidates are scored beside the paths found. Problems may
-    differ in order, and under `auto` in decoder. A problem that depends on later sentences only is
-    searched from its last sentence on, also by its rules of sums and ties (`decoders.problem`);
-    `SearchResult.direction` says so. Errors: those of `decode`; a ScoreError with its `position`
-    here.
+    `mbr`; baseline: whether the first candidates are scored, too. Problems may differ in order, and
+    under `auto` in decoder. A problem that depends on later sentences only is searched from its
+    last sentence on. Errors: those of `decode`; a ScoreError with its `position` here.
     """
     searched: list[_Document] = []
     for problem in problems:
@@ -81,27 +75,31 @@ def decode_all(
         order = None if problem.on_demand else problem.order
         check_options(row, options, order, auto=name == "auto", table=table)
         searched.append(_Document(problem, direction, row, _exact(problem, row, options)))
-    both = {d: one.problem for d, one in enumerate(searched) if one.direction is Direction.BOTH}
+    both = {d: s.problem for d, s in enumerate(searched) if s.direction is Direction.BOTH}
     starts = best_starts(both, options.beam_width)
     thorough_starts = best_starts(both, options.gap) if options.gap is not None else {}
     searches: list[tuple[int, Steps[Any]]] = []
     comparisons: list[tuple[int, Steps[Any]]] = []
     for d, (problem, direction, row, exact) in enumerate(searched):
         utility = utilities[d] if utilities else None
-        if direction is Direction.REVERSED:
-            utility = ReversedUtility.of(utility, len(problem.lengths))
+        if utility is not None and direction is Direction.REVERSED:
+            utility = ReversedUtility(utility, len(problem.lengths))
         document = documents[d] if documents else ""
         arguments = _arguments(row, options, document, utility, starts.get(d))
         searches.append((d, _steps(row.load(), problem, arguments)))
         if baseline:
             comparisons.append((d, follow.steps(problem, [0] * len(problem.lengths))))
         if options.gap is not None and not exact:
-            start = thorough_starts.get(d)
-            comparisons.append((d, _thorough_steps(problem, start, options.gap)))
-    numbers = [d for d, _ in [*searches, *comparisons]]
-    steps = [one for _, one in [*searches, *comparisons]]
+            start, rng = thorough_starts.get(d), rng_for(SEED, "")  # no sweep without a scale draws
+            thorough: Steps[Any] = (
+                viterbi.steps(problem)
+                if affordable(problem)
+                else sweeps.steps(problem, rng=rng, start=start, width=options.gap)
+            )
+            comparisons.append((d, thorough))
+    numbers, steps = zip(*searches, *comparisons, strict=True) if searches else ((), ())
     try:
-        found = run_batch([searched[d].problem for d in numbers], steps, numbers)
+        answers = run_batch([searched[d].problem for d in numbers], steps, numbers)
     except ScoreError as fault:
         if fault.position is not None:
             problem, direction, *_ = searched[fault.position]
@@ -109,8 +107,10 @@ def decode_all(
                 raise reversed_fault(fault, len(problem.lengths)) from None
         raise
     results: list[list[SearchResult]] = [[] for _ in searched]
-    for d, paths in zip(numbers, found, strict=True):
-        results[d].append(_result(paths))
+    for d, answer in zip(numbers, answers, strict=True):
+        if not isinstance(answer, SearchResult):
+            answer = SearchResult((answer,) if isinstance(answer, Path) else tuple(answer))
+        results[d].append(answer)
     return [
         _compared(document, paths, options, baseline=baseline)
         for document, paths in zip(searched, results, strict=True)
@@ -118,10 +118,7 @@ def decode_all(
 
 
 class _Document(NamedTuple):
-    """A document to search: its problem, in the order of the search, and its decoder.
-
-    exact: whether no path can be better than that of the decoder.
-    """
+    """A problem, in the order of the search, its decoder, and whether no path can be better."""
 
     problem: DocumentProblem
     direction: Direction
@@ -140,25 +137,24 @@ def check_options(
 ) -> None:
     """UnsuitedDecoder for an option that has no effect here; ScaleMissing.
 
-    `EVERYWHERE` lists options that every decoder accepts; `auto` accepts a width too, since it may
-    choose a decoder without one. table: the decoders that messages name; flags: names of options
-    in messages.
+    Every decoder accepts the options `EVERYWHERE`, and `auto` a width too, since it may choose a
+    beam. table: the decoders, flags: names of options, both for messages.
     """
-    given = options.given()
-    for name in (one for one in given if one not in EVERYWHERE):
+    values = options.given()
+    for name in (name for name in values if name not in EVERYWHERE):
         flag = flags.get(name, name)
         if not row.takes(name) and not (auto and name == "width"):
-            takers = ", ".join(one.name for one in table.values() if one.takes(name))
+            takers = ", ".join(other.name for other in table.values() if other.takes(name))
             raise UnsuitedDecoder(f"{row.name} does not use {flag}; it is for {takers}")
         if order in (0, 1) and name in row.beyond:
             raise UnsuitedDecoder(
                 f"{row.name} uses {flag} above order 1 only; up to order 1 it sums over all paths"
             )
-    if row.own_scale and {"alpha", "spread"} <= given.keys():
+    if row.own_scale and {"alpha", "spread"} <= values.keys():
         alpha, spread = (flags.get(name, name) for name in ("alpha", "spread"))
         raise UnsuitedDecoder(f"{alpha} is the scale itself; leave out {spread}")
     missing = options.alpha is None and options.scale is None
-    if row.scaled(given) and missing and not row.own_scale:
+    if row.scaled(values) and missing and not row.own_scale:
         raise ScaleMissing(f"{row.name} works with p ∝ exp(alpha · score) and needs alpha")
 
 
@@ -188,23 +184,9 @@ def _arguments(
 
 
 def _steps(decoder: Finder, problem: DocumentProblem, options: Mapping[str, Any]) -> Steps[Any]:
-    """Steps of a search by a decoder's function, which has steps, or returns what it found."""
-    if isgeneratorfunction(decoder):
-        steps: Steps[Any] = decoder(problem, **options)
-        return steps
-
-    def call() -> Steps[Any]:
-        found = decoder(problem, **options)
-        return (yield from found) if isinstance(found, Generator) else found
-
-    return call()
-
-
-def _result(found: SearchResult | Path | Sequence[Path]) -> SearchResult:
-    """What a decoder found: a result, one path, or paths."""
-    if isinstance(found, SearchResult):
-        return found
-    return SearchResult((found,) if isinstance(found, Path) else tuple(found))
+    """Steps of a search by a decoder's function, which has steps or returns paths."""
+    paths = decoder(problem, **options)
+    return (yield from paths) if isinstance(paths, Generator) else paths
 
 
 def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
@@ -216,26 +198,18 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
     return row.exact(problem.order) or (row.width_proves and complete and problem.causal)
 
 
-def _thorough_steps(problem: DocumentProblem, start: Choices | None, width: int) -> Steps[Any]:
-    """Steps of a search for the best path, or for the best one that sweeps find from a start."""
-    if affordable(problem):
-        return viterbi.steps(problem)
-    rng = rng_for(SEED, "")  # asked for by no sweep without a scale
-    return sweeps.steps(problem, rng=rng, start=start, width=width)
-
-
 def _compared(
-    document: _Document, found: list[SearchResult], options: Options, *, baseline: bool
+    document: _Document, results: list[SearchResult], options: Options, *, baseline: bool
 ) -> SearchResult:
-    """The result of a document: what was found first, beside its first candidates and the rest."""
+    """The first result of a document, compared with the others, of which the baseline is first."""
     problem, direction, row, exact = document
-    posterior = found[0].posterior
+    posterior = results[0].posterior
     result = replace(
-        found[0],
+        results[0],
         decoder=row.name,
         exact=exact,
-        baseline_score=found[1].score if baseline else float("nan"),
-        best_score=max(one.score for one in found),
+        baseline_score=results[1].score if baseline else float("nan"),
+        best_score=max(result.score for result in results),
         optimal=exact or (options.gap is not None and affordable(problem)),
         log_normaliser=None if posterior is None or posterior.extinct else posterior.log_normaliser,
         direction=direction,

@@ -1,13 +1,12 @@
 """Sequential Monte Carlo: a weighted sample of paths from p(path) ∝ exp(α · score), and Ẑ.
 
 A. Doucet, A. M. Johansen, "A tutorial on particle filtering and smoothing: fifteen years later",
-2009; the memo names it in §3.2. The proposal is the best that looks one sentence ahead,
-q(k | prefix) ∝ exp(α_t · score of k after the prefix), over all K candidates, so that the weight
-of a particle does not depend on the candidate that it draws. Tempering: the target after sentence
-t is exp(α_t · score of the prefix), with α_t growing to α at the last sentence; the factors
-telescope, so that Ẑ estimates the Z of α without bias whatever the schedule.
+2009; the memo names it in §3.2. The proposal is q(k | prefix) ∝ exp(α_t · score of k after the
+prefix), over all K candidates, so that the weight of a particle does not depend on the candidate
+that it draws. Tempering: the target after sentence t is exp(α_t · score of the prefix), with α_t
+growing to α; the factors telescope, so that Ẑ is unbiased for the Z of α whatever the schedule.
 
-Particles of one prefix are one row: its weight is the sum of theirs, and it is scored once.
+Particles of the same prefix are a row: its weight is the sum of theirs, and it is scored once.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ from decoders.table import PARTICLES
 
 LAG = 5  # a few dozen particles still have many different ancestors that far back
 
-# Resampling: how many offspring each particle has, N · W on average. Four schemes: R. Douc,
-# O. Cappé, E. Moulines, "Comparison of resampling schemes for particle filtering", 2005,
-# https://arxiv.org/abs/cs/0507025. Each takes `shares: (M,)`, W >= 0 that sum to 1, and N, the
-# number of offspring, and returns counts (M,) that sum to N. O(M + N). A share of 0 has none.
+# Resampling (R. Douc, O. Cappé, E. Moulines, "Comparison of resampling schemes for particle
+# filtering", 2005, https://arxiv.org/abs/cs/0507025): the numbers of offspring (M,) of particles
+# with shares W (M,) that sum to 1, N · W on average, 0 for 0; they sum to N. O(M + N).
 
 Resampling = Callable[[Array, int, np.random.Generator], Indices]
 
@@ -46,7 +44,7 @@ def stratified(shares: Array, n: int, rng: np.random.Generator) -> Indices:
 
 
 def systematic(shares: Array, n: int, rng: np.random.Generator) -> Indices:
-    """One random offset, used in each of N equal parts of [0, 1): counts are ⌊N W⌋ or ⌈N W⌉."""
+    """A random offset, used in each of N equal parts of [0, 1): counts are ⌊N W⌋ or ⌈N W⌉."""
     return _counts(shares, (np.arange(n) + rng.random()) / n)
 
 
@@ -102,51 +100,25 @@ class FilterRun:
         """Choices (M, t + 1) of the prefixes after sentence t, O(M t)."""
         past = self.generations[: t + 1]
         rows = np.arange(past[-1].choices.size)
-        return backtrack([one.parents for one in past], rows, [one.choices for one in past])
+        return backtrack([g.parents for g in past], rows, [g.choices for g in past])
 
     def marginals(self, lengths: Sequence[int], lag: int) -> tuple[Array, ...]:
         """Probabilities (K_t,) of the candidates of each sentence: fixed-lag smoothing.
 
-        Sentence t is weighted by the prefixes `lag` sentences later. The final prefixes would use
-        all later sentences, but share ever fewer ancestors the further one goes back. G. Kitagawa,
-        "Monte Carlo filter and smoother for non-Gaussian nonlinear state space models", 1996,
-        https://doi.org/10.2307/1390750. O(T M lag).
+        Sentence t is weighted by the prefixes `lag` sentences later; the final prefixes share ever
+        fewer ancestors further back. G. Kitagawa, "Monte Carlo filter and smoother for non-Gaussian
+        nonlinear state space models", 1996, https://doi.org/10.2307/1390750. O(T M lag).
         """
-        found = []
+        marginals = []
         for t, length in enumerate(lengths):
-            later = self.generations[min(t + lag, len(lengths) - 1)]
-            rows = np.arange(later.choices.size)
-            for s in range(min(t + lag, len(lengths) - 1), t, -1):
+            last = min(t + lag, len(lengths) - 1)
+            weights = softmax(self.generations[last].log_weights)
+            rows = np.arange(weights.size)
+            for s in range(last, t, -1):
                 rows = self.generations[s].parents[rows]
             choices = self.generations[t].choices[rows]
-            weights = softmax(later.log_weights)
-            found.append(np.bincount(choices, weights, length).astype(np.float64))
-        return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterOptions:
-    """Options of a particle filter.
-
-    n: particles; threshold: they are resampled when their effective number falls below this share
-    of n; temper: α_t / α at the first sentence, from where it grows by equal steps to 1.
-    """
-
-    n: int = PARTICLES
-    threshold: float = 0.5
-    temper: float = 1.0
-    resampling: Resampling = systematic
-
-    def __post_init__(self) -> None:
-        if self.n < 1 or not 0 <= self.threshold <= 1 or not 0 <= self.temper <= 1:
-            raise ValueError(
-                "expected particles >= 1, a threshold and a temper from 0 to 1, found "
-                f"{self.n}, {self.threshold}, {self.temper}"
-            )
-
-    def scale(self, t: int, sentences: int) -> float:
-        """α_t / α."""
-        return 1.0 if sentences == 1 else self.temper + (1 - self.temper) * t / (sentences - 1)
+            marginals.append(np.bincount(choices, weights, length).astype(np.float64))
+        return tuple(marginals)
 
 
 @batchable
@@ -164,52 +136,74 @@ def smc(
 ) -> Steps[SearchResult]:
     """The best paths of a particle filter, its posterior, and the logarithm of an unbiased Ẑ.
 
-    Serves every order; exact on none: more particles find the optimum more often, on orders 0 and 1
-    too. The draws are the final particles with their ancestors: early sentences have few different
-    ones where the filter resamples often, so marginals come from the prefixes `lag` sentences later
-    (the smoothing lag). O(T N (K + lag)) time beside the problem's own, O(T N) memory, N =
-    particles. A run in which all prefixes become impossible counts as Ẑ = 0 and gives the path of
-    first candidates. With all scores 0 the target is uniform over the paths. Random: `rng`. Errors:
-    ValueError for invalid options, ScoreError naming the sentence.
+    Serves every order; exact on none. The draws are the final particles with their ancestors, few
+    distinct ones of early sentences where the filter resamples often; so marginals come from the
+    prefixes `lag` sentences later (the smoothing lag). O(T N (K + lag)) time beside the problem,
+    O(T N) memory, N = particles. A run in which all prefixes become impossible counts as Ẑ = 0 and
+    gives the path of first candidates. With all scores 0 the target is uniform over the paths.
+    Random: `rng`. Errors: ValueError for invalid options, ScoreError naming the sentence.
     """
     if resampling not in RESAMPLING:
         raise ValueError(
             f"no resampling is called {resampling!r}; there are {', '.join(RESAMPLING)}"
         )
-    options = FilterOptions(particles, ess_threshold, temper, RESAMPLING[resampling])
     if lag < 1:
         raise ValueError(f"expected a lag of at least 1, found {lag}")
-    run = yield from particle_filter.steps(problem, alpha=alpha, rng=rng, options=options)
+    run = yield from particle_filter.steps(
+        problem,
+        alpha=alpha,
+        rng=rng,
+        particles=particles,
+        resample=RESAMPLING[resampling],
+        threshold=ess_threshold,
+        temper=temper,
+    )
     lengths, T = tuple(problem.lengths), len(problem.lengths)
     if run.log_normaliser == -np.inf:
         first = yield from follow.steps(problem, (0,) * T)
         return SearchResult((first,), Posterior.none(lengths, exact=False))
-    if not T:
-        draws, last = np.zeros((1, 0), dtype=np.intp), (np.zeros(1), np.zeros(1))
-    else:
+    draws, log_weights, scores = np.zeros((1, 0), dtype=np.intp), np.zeros(1), np.zeros(1)
+    if T:
         final = run.generations[-1]
-        draws, last = run.prefixes(T - 1), (final.log_weights, final.scores)
+        draws, log_weights, scores = run.prefixes(T - 1), final.log_weights, final.scores
     marginals = run.marginals(lengths, lag)
-    posterior = Posterior(marginals, run.log_normaliser, False, draws, softmax(last[0]))
-    return SearchResult(ranked(draws, last[1], n_best), posterior)
+    posterior = Posterior(marginals, run.log_normaliser, False, draws, softmax(log_weights))
+    return SearchResult(ranked(draws, scores, n_best), posterior)
 
 
 @batchable
 def particle_filter(
-    problem: DocumentProblem, *, alpha: float, rng: np.random.Generator, options: FilterOptions
+    problem: DocumentProblem,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+    particles: int = PARTICLES,
+    resample: Resampling = systematic,
+    threshold: float = 0.5,
+    temper: float = 1.0,
 ) -> Steps[FilterRun]:
-    """The generations of a particle filter; fewer than sentences if all particles die out."""
+    """The generations of a particle filter; fewer than sentences if all particles die out.
+
+    Particles are resampled when their effective number falls below the share `threshold`; α_t / α
+    grows by equal steps from `temper` at the first sentence to 1.
+    """
     check_scale(alpha)
+    if particles < 1 or not 0 <= threshold <= 1 or not 0 <= temper <= 1:
+        raise ValueError(
+            "expected particles >= 1, a threshold and a temper from 0 to 1, found "
+            f"{particles}, {threshold}, {temper}"
+        )
     lengths, states = problem.lengths, problem.initial()
     # rows of the last generation that were resampled, and how often
-    rows, counts = np.zeros(1, np.intp), np.array([options.n])
+    rows, counts = np.zeros(1, np.intp), np.array([particles])
     log_weights, scores = np.zeros(1), np.zeros(1)
     generations: list[Generation] = []
+    scale = 0.0  # α_t / α
     for t, length in enumerate(lengths):
         answer, successors = yield Extend(states, t)
         new = checked(answer, t, shape=(rows.size, length))
-        scale = options.scale(t, len(lengths))
-        before = options.scale(t - 1, len(lengths)) if t else 0.0
+        before = scale
+        scale = temper + (1 - temper) * t / (len(lengths) - 1) if len(lengths) > 1 else 1.0
         logits = alpha * scale * new if scale else np.where(new == -np.inf, -np.inf, 0.0)
         # weights of prefixes under the new target, the candidates summed over
         log_weights = log_weights + alpha * (scale - before) * scores + log_sum_exp(logits)
@@ -225,11 +219,11 @@ def particle_filter(
         generations.append(Generation(rows[parents], choices, log_weights, scores))
         rows, counts = np.arange(choices.size), born
         if t + 1 < len(lengths):
-            if effective_size(log_weights, counts) < options.threshold * options.n:
+            if effective_size(log_weights, counts) < threshold * particles:
                 total = log_sum_exp(log_weights)
-                counts = options.resampling(softmax(log_weights), options.n, rng)
+                counts = resample(softmax(log_weights), particles, rng)
                 rows = np.flatnonzero(counts)
                 counts = counts[rows]
-                log_weights, scores = total + np.log(counts / options.n), scores[rows]
+                log_weights, scores = total + np.log(counts / particles), scores[rows]
             states = problem.select(successors, parents[rows], choices[rows])
     return FilterRun(tuple(generations), float(log_sum_exp(log_weights)))

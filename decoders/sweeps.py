@@ -40,14 +40,13 @@ def sweeps(
 
     From `start`, or from the path that a beam of `width` finds (the first candidates, where
     sentences depend on later ones; `decode` gives a better start), `gibbs` random sweeps at scale
-    α; then, from the best path so far and from the last one drawn, sweeps that take the best of
+    α; then, from the best path so far and from the last path drawn, sweeps that take the best of
     each block until the path stays the same (at most 100). Blocks of `block` neighbouring sentences
     begin at every sentence; a change is judged by the scores of its sentences and of the `horizon`
-    ones after them, or before them where these depend on later ones (default: the order, 2 if
-    unbounded). Returns the best of the paths at the ends of sweeps and the start, scored over the
-    whole document: never worse than the start. Serves every order, exact on 0. Where the horizon
-    reaches the order (or the end, and the beginning too where sentences depend on later ones) a
-    sweep never lowers the score.
+    sentences after them, or before them where these depend on later sentences (default: the order,
+    2 if unbounded). Returns the best of the start and the paths at the ends of sweeps, scored over
+    the whole document. Serves every order, exact on 0. Where the horizon reaches the order (or the
+    end, without `causal` the beginning too) a sweep never lowers the score.
     O(T K^block (block + horizon)) rescorings a sweep. Ties: a path stays as it is. Random with
     `gibbs`: `rng`. Errors: ValueError for invalid options or a start that is not a path, ScoreError
     naming the sentence.
@@ -80,9 +79,9 @@ def sweeps(
     return best
 
 
-def _better(one: Path, other: Path) -> Path:
-    """The path of higher score, the first of equal ones."""
-    return max(one, other, key=lambda path: path.score)
+def _better(path: Path, other: Path) -> Path:
+    """The path of higher score, the first of equal paths."""
+    return other if other.score > path.score else path
 
 
 @batchable
@@ -101,7 +100,7 @@ def sweep(
         if math.prod(lengths) > MAX_MOVES:
             raise ValueError(
                 f"blocks of {block} sentences have {math.prod(lengths):,} combinations of "
-                f"candidates, more than {MAX_MOVES:,}; take smaller ones"
+                f"candidates, more than {MAX_MOVES:,}; take smaller blocks"
             )
         combinations = np.indices(lengths).reshape(len(lengths), -1).T
         if len(combinations) == 1:
@@ -127,21 +126,19 @@ Choices = tuple[int, ...]
 def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int, Choices]:
     """The best path of each problem among those decoded in one direction, by all of its scores.
 
-    A beam of `width` decodes the scores that depend on earlier sentences only, another one, from
-    the last sentence on, those that depend on later sentences only; the path of first candidates is
-    the third. Of equal ones the first. O(T width K) scores in either direction. Errors: ScoreError
+    A beam of `width` decodes the scores that depend on earlier sentences only, another, from the
+    last sentence on, those that depend on later sentences only; the path of first candidates is the
+    third. Of equal paths the first. O(T width K) scores in either direction. Errors: ScoreError
     with the number of the problem as its `position`.
     """
     forward = _decoded(problems, width)
+    mirrored = {d: reversed_problem(problem) for d, problem in problems.items()}
     try:
-        other = _decoded({d: reversed_problem(one) for d, one in problems.items()}, width)
+        backward = _decoded(mirrored, width)
     except ScoreError as fault:
         raise reversed_fault(fault, len(problems[fault.position or 0].lengths)) from None
-    paths = [
-        *forward,
-        *((d, choices[::-1]) for d, choices in other),
-        *((d, (0,) * len(one.lengths)) for d, one in problems.items()),
-    ]
+    paths = [*forward, *((d, choices[::-1]) for d, choices in backward)]
+    paths += [(d, (0,) * len(problem.lengths)) for d, problem in problems.items()]
     numbers = [d for d, _ in paths]
     searches = [follow.steps(problems[d], choices) for d, choices in paths]
     scored = run_batch([problems[d] for d in numbers], searches, numbers)
@@ -153,7 +150,8 @@ def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int
 
 def _decoded(problems: Mapping[int, DocumentProblem], width: int) -> list[tuple[int, Choices]]:
     """The path that a beam finds by the causal scores of each problem that has any."""
-    parts = {d: part for d, one in problems.items() if (part := one.causal_part()) is not None}
+    causal = {d: problem.causal_part() for d, problem in problems.items()}
+    parts = {d: part for d, part in causal.items() if part is not None}
     searches = [beam.steps(part, width=width) for part in parts.values()]
-    found = run_batch([*parts.values()], searches, [*parts])
-    return [(d, best.choices) for d, (best, *_) in zip(parts, found, strict=True)]
+    paths = run_batch([*parts.values()], searches, [*parts])
+    return [(d, best.choices) for d, (best, *_) in zip(parts, paths, strict=True)]

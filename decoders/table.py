@@ -1,16 +1,14 @@
 """The table of decoders: their options, what each serves and costs; and the choice of one.
 
-A new decoder is one file, one row of `DECODERS` and one test, or the same in a package of its own
-that has the row as an entry point of the group `rerank.decoders`. `decoders.laws` tests it. A row
-names its function, which `load` imports, so that the table itself loads neither numpy nor a
-decoder. A function made by `decoders.batching.batchable` searches all documents of a run together;
-any other function searches one document after the other.
+A new decoder is a function, a row of `DECODERS` and a test (`decoders.laws`), or the same in a
+package that has the row as an entry point of the group `rerank.decoders`. `load` imports the
+function, so that the table itself loads neither numpy nor a decoder. A function made by
+`decoders.batching.batchable` searches all documents of a run together, any other one by one.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from decoders.problem import DocumentProblem
 
 AUTO_WIDTH = 8
-PARTICLES = 64  # each may be a history that a model scores, see recipes/search.md
+PARTICLES = 64  # each may be a history that a model scores, see recipes/docs/search.md
 ANY = float("inf")
 FINITE = 1e9
 NONE = -1
@@ -29,7 +27,7 @@ Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or st
 
 EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
 SEED = 1
-SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/mbr
+SPREAD = 1.4  # of mbr: the best on Moses' lists of subtitles and lectures, see recipes/studies/mbr
 
 _COUNT, _SHARE, _SCALE = (1, 10**6), (0.0, 1.0), (0.0, 1e100)
 # of fields that say what is looked for, whatever the decoder, and are no options of its own
@@ -39,20 +37,20 @@ _OF_SEARCH = {"of_search": True}
 def _own(help: str, **more: Any) -> Any:
     """A field for an option that some decoders have: its text for people, and the possible values.
 
-    more: `range`, the least and the greatest number, and `above`, whether the least one itself is
-    not possible; or `choices`, the values of a text; `key`, its name for people, if not its own.
+    more: `range`, the least and the greatest number, and `above`, whether the least is excluded; or
+    `choices`, the values of a text; `key`, its name for people, if it has another.
     """
     return field(default=None, metadata={"help": help, **more})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of decoders; None is the decoder's own default.
+    """Options of decoders; None is the decoder's default.
 
-    All but those that are `_OF_SEARCH` are arguments of decoders (`Decoder.options`), refused by
-    decoders without them. utility: the name of one, which the caller makes; scale: the α for a
-    decoder that needs one if `alpha` is not given; gap: look for a better path where the decoder is
-    not exact, by Viterbi where that is affordable, else by sweeps from a beam of this width.
+    All but those that are `_OF_SEARCH` are arguments of decoders (`Decoder.options`). utility: a
+    name, for which the caller makes the utility; scale: the α for a decoder that needs a scale
+    where there is no `alpha`; gap: look for a better path where the decoder is not exact, by
+    Viterbi where that is affordable, else by sweeps from a beam of this width.
     """
 
     width: int | None = None
@@ -127,38 +125,31 @@ class Options:
 
     @property
     def beam_width(self) -> int:
-        """Width of a beam: as given, else `AUTO_WIDTH`, or `n_best` if that is more."""
+        """Width of a beam: `width`, else `AUTO_WIDTH`, or `n_best` if that is more."""
         return max(AUTO_WIDTH, self.n_best) if self.width is None else self.width
 
     def given(self) -> dict[str, object]:
-        """Arguments of decoders that were given, by name."""
-        own = [one.name for one in fields(self) if "of_search" not in one.metadata]
-        values = {name: getattr(self, name) for name in own}
+        """Arguments of decoders that are set, by name."""
+        names = [option.name for option in fields(self) if "of_search" not in option.metadata]
+        values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
-
-
-def _every(options: Options) -> float:
-    """As many histories as there are."""
-    return math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """A row of the table.
 
-    name: as the user types it; target: its function, "module:attribute"; highest_order and
-    exact_to: the highest orders that it serves and on which it is exact: a number, `FINITE` for
-    all numbers, `ANY` for unbounded orders too, `NONE` for not even 0; cost and source: for
-    people; options: its keyword arguments: without `n_best` it finds a single path, with `rng` it
-    draws; scaled_by: the option that makes it need the scale `alpha`, and a test of its value
-    (None: it needs the scale always, if `alpha` is among its options); width_proves: whether a
-    beam wide enough makes it exact; acausal: whether it needs `rescore` only, and so serves
-    problems whose sentences depend on later ones, from the best path decoded in one direction if
-    `start` is among its options; beyond: options that count only above order 1; uniform: whether
-    all-zero weights make sense for it, because it works with probabilities, which are then uniform
-    (other decoders would take the first candidates); own_scale: whether it has a scale of its own
-    where no `alpha` is given, and does not use one that was fitted by likelihood; histories: most
-    histories of a sentence after which it asks for scores, up to order 1 not of all pairs anyway.
+    target: its function, "module:attribute"; highest_order and exact_to: the highest orders that it
+    serves and on which it is exact: a number, `FINITE` for all numbers, `ANY` for unbounded orders
+    too, `NONE` for not even 0; options: its keyword arguments: without `n_best` it finds a single
+    path, with `rng` it draws; scaled_by: the option that makes it need the scale `alpha`, and a
+    test of its value (None: always, if `alpha` is among its options); width_proves: whether a beam
+    wide enough makes it exact; acausal: whether it needs `rescore` only, and so serves problems
+    whose sentences depend on later sentences, from the best path decoded in a direction if `start`
+    is among its options; beyond: options that count only above order 1; uniform: whether it works
+    with probabilities, so that all-zero weights make sense; own_scale: whether it chooses a scale
+    where there is no `alpha`, and does not use a scale fitted by likelihood; histories: most
+    histories of a sentence after which it asks for scores (above order 1).
     """
 
     name: str
@@ -174,10 +165,10 @@ class Decoder:
     beyond: tuple[str, ...] = ()
     uniform: bool = False
     own_scale: bool = False
-    histories: Callable[[Options], float] = _every
+    histories: Callable[[Options], float] = lambda options: ANY
 
     def serves(self, order: int | None, *, causal: bool = True) -> bool:
-        """Whether it takes problems of this order, in which no sentence depends on later ones."""
+        """Whether it takes problems of this order; causal: no sentence depends on later ones."""
         return (ANY if order is None else order) <= self.highest_order and (causal or self.acausal)
 
     def exact(self, order: int | None) -> bool:
@@ -185,10 +176,7 @@ class Decoder:
         return (ANY if order is None else order) <= self.exact_to
 
     def takes(self, option: str) -> bool:
-        """Whether it uses an option, at least under some others; a seed if it draws.
-
-        A seed and an alpha are accepted by all decoders (`decoders.search.check_options`).
-        """
+        """Whether it uses an option, at least under some others; a seed if it draws."""
         return ("rng" if option == "seed" else option) in self.options
 
     def scaled(self, given: Mapping[str, object]) -> bool:
@@ -199,7 +187,7 @@ class Decoder:
         return option in given and needs(given[option])
 
     def load(self) -> Finder:
-        """The function that the row names; the generator function of one that is batchable."""
+        """The function that the row names; its generator function if it is batchable."""
         module, _, attribute = self.target.partition(":")
         function = getattr(import_module(module), attribute)
         finder: Finder = getattr(function, "steps", function)
@@ -207,7 +195,7 @@ class Decoder:
 
 
 def describe_orders(highest: float) -> str:
-    """The orders up to one in the table, for people: `up to 1`, `finite`, `any`."""
+    """The orders up to the highest, for people: `up to 1`, `finite`, `any`."""
     if highest == 0:
         return "0"
     return {ANY: "any", FINITE: "finite", NONE: "none"}.get(highest, f"up to {highest:g}")
@@ -246,7 +234,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="survivors",
-            target="decoders.survivors:survivors",
+            target="decoders.beam:survivors",
             exact_to=1,
             cost="O(T K^2)",
             source=f"{MEMO}, eq. (18) as printed; Raheli et al. (1995)",
@@ -315,10 +303,7 @@ DECODERS: Mapping[str, Decoder] = {
 
 
 def automatic(order: int | None, *, causal: bool) -> str:
-    """The decoder for problems of an order, whatever it costs.
-
-    causal: no sentence depends on later ones; with others, the order is unbounded.
-    """
+    """The decoder for problems of an order; causal: no sentence depends on later ones."""
     if not causal:
         return "sweeps"
     return "beam" if order is None else "viterbi"
@@ -331,11 +316,7 @@ def choose(
     n_best: int = 1,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> Decoder:
-    """The decoder of this name, checked to serve the problem and to list `n_best` paths.
-
-    `auto` is that of `automatic`, but beam where Viterbi is too expensive for so many paths.
-    `table` may hold rows of plug-ins too. Errors: those of `check_order`.
-    """
+    """The decoder of this name (`auto`: beam where Viterbi costs too much); see `check_order`."""
     from decoders.viterbi import affordable
 
     if requested == "auto":
@@ -355,18 +336,15 @@ def check_order(
     n_best: int = 1,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> None:
-    """UnsuitedDecoder, with the decoders that fit, unless a decoder serves problems of an order.
-
-    causal: no sentence depends on later ones; n_best: paths to list.
-    """
+    """UnsuitedDecoder unless a decoder serves an order, and, above `n_best` 1, lists of paths."""
     from decoders.problem import UnsuitedDecoder
 
-    def fits(one: Decoder) -> bool:
-        return one.serves(order, causal=causal) and (n_best == 1 or one.takes("n_best"))
+    def fits(decoder: Decoder) -> bool:
+        return decoder.serves(order, causal=causal) and (n_best == 1 or decoder.takes("n_best"))
 
     if fits(row):
         return
-    fitting = ", ".join(one.name for one in table.values() if fits(one)) or "none"
+    fitting = ", ".join(decoder.name for decoder in table.values() if fits(decoder)) or "none"
     depth = "all earlier sentences" if order is None else f"order {order}"
     depth = depth if causal else "later sentences"
     served = row.serves(order, causal=causal)

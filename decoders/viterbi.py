@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 
@@ -26,54 +25,36 @@ MAX_PATHS = 10**6
 MAX_EXTENSIONS = 10**7  # histories × candidates at one sentence: 80 MB an array of them
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of exact search of a document.
-
-    states: most histories held at once; passes: how often the lists are scored, on average;
-    extensions: most histories × candidates at one sentence, with `n_best` histories per state.
-    """
-
-    states: int
-    passes: float
-    extensions: int
-
-    @classmethod
-    def of(cls, lengths: Sequence[int], order: int, n_best: int = 1) -> Cost:
-        """The cost on lists of these lengths: states are tuples of the last `order` choices."""
-        spans = [math.prod(lengths[max(0, t - order) : t]) for t in range(len(lengths))]
-        scored = [span * length for span, length in zip(spans, lengths, strict=True)]
-        passes = sum(scored) / max(1, sum(lengths))
-        held = map(min, (span * n_best for span in spans), accumulate(lengths, mul, initial=1))
-        extensions = max(map(mul, held, lengths), default=0)
-        return cls(full_width(lengths, order), passes, extensions)
+def most_extensions(lengths: Sequence[int], order: int, n_best: int = 1) -> int:
+    """Most histories × candidates of a sentence, `n_best` histories of the last `order` choices."""
+    spans = (math.prod(lengths[max(0, t - order) : t]) for t in range(len(lengths)))
+    held = map(min, (span * n_best for span in spans), accumulate(lengths, mul, initial=1))
+    return max(map(mul, held, lengths), default=0)
 
 
 @batchable
 def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
     """The `n_best` highest-scoring paths of a problem of finite order.
 
-    Exact, also in float64: rounding keeps the order of sums, so no path has a higher score.
-    One path up to order 1 is returned at once, without a request: on order 1 in O(Σ K_{t-1} K_t)
-    time, O(Σ K_t) memory (4 bytes each) beside one matrix, each `pairwise(t)` asked for once; on
-    order 0 in O(Σ K_t). Above, or for several paths, it is a beam search without pruning, whose
-    requests `run_batch` answers: `n_best` backpointers in each of the tuples of n choices,
-    O(Σ K_{t-n} ⋯ K_t n_best) by partition. Ties: the rule of `decoders.problem`. Deterministic.
-    Errors: UnsuitedDecoder where the order is unbounded or the cost too high, with the cost;
-    ScoreError naming the sentence.
+    Exact, also in float64: rounding keeps the order of sums. A single path up to order 1 needs no
+    request: on order 1 O(Σ K_{t-1} K_t) time, O(Σ K_t) memory (4 bytes each) beside a matrix, each
+    `pairwise(t)` asked for once; on order 0 O(Σ K_t). Else it is a beam search without pruning:
+    `n_best` backpointers in each of the tuples of n choices, O(Σ K_{t-n} ⋯ K_t n_best) by
+    partition. Ties: the rule of `decoders.problem`. Deterministic. Errors: UnsuitedDecoder where
+    the order is unbounded or the cost too high; ScoreError naming the sentence.
     """
     if problem.order is None:
         raise UnsuitedDecoder(
             "viterbi needs scores that depend on the last few sentences, these depend on all "
             "earlier sentences; use beam, or exhaustive for a very small document"
         )
-    cost = Cost.of(problem.lengths, problem.order, n_best)
-    if cost.extensions > MAX_EXTENSIONS:
+    if (extensions := most_extensions(problem.lengths, problem.order, n_best)) > MAX_EXTENSIONS:
+        states = full_width(problem.lengths, problem.order)
         paths = f" of {n_best:,} paths each" if n_best > 1 else ""
         raise UnsuitedDecoder(
-            f"viterbi on order {problem.order} would hold up to {cost.states:,} states{paths} and "
-            f"score the lists in {cost.passes:,.0f} passes, {cost.extensions:,} scores of one "
-            f"sentence (at most {MAX_EXTENSIONS:,}); keep fewer candidates, or use beam"
+            f"viterbi on order {problem.order} would hold up to {states:,} states{paths}, and "
+            f"{extensions:,} scores of a sentence (at most {MAX_EXTENSIONS:,}); keep fewer "
+            "candidates, or use beam"
         )
     if n_best == 1 and problem.order == 0:
         return [greedy(problem)]
@@ -86,7 +67,7 @@ def affordable(problem: DocumentProblem, n_best: int = 1) -> bool:
     """Whether `viterbi` serves a problem: its order is finite and the cost not too high."""
     if problem.order is None or problem.on_demand:
         return False
-    return Cost.of(problem.lengths, problem.order, n_best).extensions <= MAX_EXTENSIONS
+    return most_extensions(problem.lengths, problem.order, n_best) <= MAX_EXTENSIONS
 
 
 def _first_order(problem: DocumentProblem) -> Path:
@@ -124,7 +105,7 @@ def exhaustive(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
     if math.prod(lengths) > MAX_PATHS:
         magnitude = int(sum(map(math.log10, lengths)))
         raise UnsuitedDecoder(
-            f"exhaustive takes documents of at most {MAX_PATHS:,} paths, this one has about "
+            f"exhaustive takes documents of at most {MAX_PATHS:,} paths, this has about "
             f"10^{magnitude}; use viterbi on finite orders, beam on any"
         )
     states = problem.initial()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -45,10 +45,9 @@ Result = TypeVar("Result")
 class Tree:
     """A prefix tree of some candidates, its Q read nodes level by level, the root first.
 
-    rows: (n,) the candidates; tokens: (Q,) ids, of which that of the root is the last token of a
-    context and not known here; depths: (Q,) from 0; spans: (2, Q) number of each node, depth first,
-    and the first number behind its subtree; parents, words: (M,) read node and token of each
-    prediction, by parent.
+    rows: (n,) the candidates; tokens: (Q,) ids, of the root any: it is the last token of a context;
+    depths: (Q,) from 0; spans: (2, Q) number of each node, depth first, and the first number behind
+    its subtree; parents, words: (M,) read node and token of each prediction, by parent.
     """
 
     forest: Forest
@@ -84,22 +83,18 @@ class Tree:
 
 
 def trees_of(candidates: Candidates, most: int = MOST_NODES) -> list[Tree]:
-    """Trees that together hold all candidates, of at most `most` nodes if they can be split.
+    """Trees of all candidates, in lexicographic order, of at most `most` nodes if possible."""
+    texts, sizes = candidates.texts(), np.diff(candidates.offsets)
 
-    Candidates with common prefixes stay together: they are split in lexicographic order.
-    """
-    texts = candidates.texts()
+    def split(rows: Indices) -> list[Tree]:
+        if sizes[rows].sum() < 16 * most or len(rows) == 1:  # else do not even try
+            tree = Tree.of(candidates, rows)
+            if len(tree) <= most or len(rows) == 1:
+                return [tree]
+        return [tree for half in np.array_split(rows, 2) for tree in split(half)]
+
     order = sorted(range(len(texts)), key=lambda row: texts[row].tolist())
-    return _split(candidates, np.array(order, np.int64), most)
-
-
-def _split(candidates: Candidates, rows: Indices, most: int) -> list[Tree]:
-    tokens = np.diff(candidates.offsets)[rows].sum() + 1
-    if tokens <= 16 * most or len(rows) == 1:  # else do not even try
-        tree = Tree.of(candidates, rows)
-        if len(tree) <= most or len(rows) == 1:
-            return [tree]
-    return [tree for half in np.array_split(rows, 2) for tree in _split(candidates, half, most)]
+    return split(np.array(order, np.int64))
 
 
 def _depth_first(parents: Indices, depths: Indices) -> Indices:
@@ -110,9 +105,9 @@ def _depth_first(parents: Indices, depths: Indices) -> Indices:
     for level in reversed(levels):
         np.add.at(sizes, parents[level], sizes[level])
     for level in levels:
-        own = parents[level]
+        above = parents[level]
         done = np.cumsum(sizes[level]) - sizes[level]  # of the level, before each node
-        first[level] = first[own] + 1 + done - done[np.searchsorted(own, own)]
+        first[level] = first[above] + 1 + done - done[np.searchsorted(above, above)]
     return np.stack([first, first + sizes])
 
 
@@ -161,9 +156,8 @@ def windows(
     ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Row:
-    """An input of Q tokens after past ones: a context of `past` tokens, which are stored."""
+class _Row(NamedTuple):
+    """An input of Q tokens after `past` ones, which are stored."""
 
     past: Ids
     tokens: Indices
@@ -173,10 +167,7 @@ class _Row:
 
 @dataclass(slots=True, eq=False)
 class CausalEngine:
-    """A causal language model that scores candidates on a backend.
-
-    counts: as of the engine of our own models; `nodes` are tokens that the transformer read.
-    """
+    """A model on a backend; `nodes` of its counts are tokens that the transformer read."""
 
     model: CausalModel
     backend: Backend
@@ -186,31 +177,21 @@ class CausalEngine:
     _size: int = 0  # floats stored
 
     def check(self) -> None:
-        """ValueError for scores that are NaN, or an architecture that reads a tree otherwise.
-
-        That is, other than its paths, as one with positions built into its attention mask.
-        """
+        """ValueError for scores that are NaN, or that differ from those of plain sequences."""
         n = len(self.model.tokenizer)
         words = [(7 * i + 3) % n for i in range(9)]
         context = CausalContext((self.model.begin, words[0], words[1]))
-        lists = [[words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]]
-        plain = np.array([self.plain_score(context.ids, one) for one in lists[0]])
-        if not np.isfinite(plain).all():
-            raise ValueError("it returns NaN or no probability; are its files damaged?")
-        try:
-            (found,) = self.scores([(context, trees_of(Candidates.of(lists)))])
-        except (RuntimeError, TypeError, ValueError, AttributeError):  # masks or pairs not taken
-            found = np.full_like(plain, np.inf)
+        candidates = [words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]
+        check_scores(
+            [self.plain_score(context.ids, candidate) for candidate in candidates],
+            lambda: self.scores([(context, trees_of(Candidates.of([candidates])))])[0],
+            self.backend.dtype,
+            f"{type(self.model.model).__name__} scores a prefix tree otherwise than single texts",
+            "its attention takes no tree mask, or its logits are not its output layer's; give a "
+            "model such as GPT-2, Llama, Mistral or Qwen",
+        )
         self.forget()
         self.counts = EngineCounts()
-        worst = float(np.abs(found - plain).max())
-        by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on one"
-        if not worst <= (CHECK if self.backend.dtype == "float32" else 100 * CHECK):
-            raise ValueError(
-                f"{type(self.model.model).__name__} scores a prefix tree otherwise than single "
-                f"texts ({by}): its attention takes no tree mask, or its logits are not its output "
-                "layer's; give a model such as GPT-2, Llama, Mistral or Qwen"
-            )
 
     def plain_score(self, context: Sequence[int], sentence: Sequence[int]) -> float:
         """Log p(sentence | context) by one forward pass over both, without any of the engine."""
@@ -221,15 +202,15 @@ class CausalEngine:
         with torch.no_grad():
             ids = torch.tensor([whole], device=self.backend.device)
             logits = self.model.model(input_ids=ids).logits[0, first - 1 : -1].float()
-            own = logits.log_softmax(dim=1).gather(1, ids[0, first:, None])
-        return float(own.double().sum())
+            log_probs = logits.log_softmax(dim=1).gather(1, ids[0, first:, None])
+        return float(log_probs.double().sum())
 
     def perplexities(self, begins: Sequence[int], texts: Sequence[Sequence[int]]) -> list[float]:
         """Perplexity of texts, each of which begins with a token, for each of these tokens."""
         trees = trees_of(Candidates.of([texts]))
         scores = self.scores([(CausalContext((begin,)), trees) for begin in begins])
         n_tokens = sum(map(len, texts))
-        return [float(np.exp(-own.sum() / n_tokens)) for own in scores]
+        return [float(np.exp(-log_probs.sum() / n_tokens)) for log_probs in scores]
 
     def scores(
         self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]
@@ -245,9 +226,9 @@ class CausalEngine:
     def _scores(
         self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]
     ) -> list[NDArray[np.float64]]:
-        found = [np.zeros(sum(len(t.rows) for t in trees)) for _, trees in requests]
+        scores = [np.zeros(sum(len(t.rows) for t in trees)) for _, trees in requests]
         work = [(n, tree) for n, (_, trees) in enumerate(requests) for tree in trees]
-        work.sort(key=lambda one: (len(one[1]), len(requests[one[0]][0].ids)))
+        work.sort(key=lambda item: (len(item[1]), len(requests[item[0]][0].ids)))
         for batch in self._batches(work, lambda w: (len(requests[w[0]][0].ids), len(w[1]))):
             contexts = [requests[n][0] for n, _ in batch]
             self._store(contexts)
@@ -256,33 +237,31 @@ class CausalEngine:
                 tokens = np.concatenate([[context.ids[-1]], tree.tokens[1:]])
                 rows.append(_Row(context.ids[:-1], tokens, tree.depths, tree.spans))
             hidden, _ = self._read(rows, keep=False)
-            log_probs = self._log_probs(hidden, [tree for _, tree in batch])
-            for (n, tree), own in zip(batch, log_probs, strict=True):
+            of_trees = self._log_probs(hidden, [tree for _, tree in batch])
+            for (n, tree), log_probs in zip(batch, of_trees, strict=True):
                 if requests[n][0].ids == (NOTHING,):
-                    own = own.masked_fill(torch.from_numpy(tree.parents == 0).to(own.device), 0.0)
-                found[n][tree.rows] = tree.sums(own)
+                    first = torch.from_numpy(tree.parents == 0).to(log_probs.device)
+                    log_probs = log_probs.masked_fill(first, 0.0)
+                scores[n][tree.rows] = tree.sums(log_probs)
                 self.counts.tokens += tree.n_tokens
-        return found
+        return scores
 
     def _batches(
         self, work: Sequence[Result], size: Callable[[Result], tuple[int, int]]
     ) -> Iterator[list[Result]]:
-        """Work in order, as many rows together as fit and are about as long.
-
-        size: past and new tokens of one, of which the new ones rise.
-        """
+        """Work in order, in batches that fit; size: numbers of past and (rising) new tokens."""
         batch: list[Result] = []
         most, past, tokens = self.backend.tokens(1), 0, 0
         few = FEW[self.backend.device.type]
-        for one in work:
-            p, q = size(one)
+        for item in work:
+            p, q = size(item)
             past, tokens, padded = max(past, p), tokens + q, (len(batch) + 1) * q
             sparse = padded > max(few, PADDED * tokens)
             full = (len(batch) + 1) * self._floats(past, q) > most
             if batch and (self.backend.deterministic or full or sparse):
                 yield batch
                 batch, past, tokens = [], p, q
-            batch.append(one)
+            batch.append(item)
         if batch:
             yield batch
 
@@ -298,8 +277,8 @@ class CausalEngine:
     def _store(self, contexts: Sequence[CausalContext]) -> None:
         """Have the key–value pairs of all tokens of contexts stored, without their last ones.
 
-        Each is read from where it parts from those that are stored. A context that begins another
-        one, or has `SHARED` tokens in common with it, is read before it.
+        Each is read from where it parts from those that are stored. A context that is the prefix of
+        another, or has `SHARED` tokens in common with it, is read before it.
         """
         while self._stored and self._size > STORED * self.backend.tokens(1):
             key, dropped = self._stored.popitem(last=False)  # the least recently used pairs
@@ -319,10 +298,10 @@ class CausalEngine:
             work = sorted(rows, key=lambda row: (len(row[1]), len(row[0])))
             for batch in self._batches(work, lambda row: (len(row[0]), len(row[1]))):
                 _, kept = self._read([_Row(past, *path_of(new)) for past, new in batch], keep=True)
-                for (past, new), own in zip(batch, kept, strict=True):
-                    self._stored[(*past, *new)] = own
+                for (past, new), pairs in zip(batch, kept, strict=True):
+                    self._stored[(*past, *new)] = pairs
                     insort(self._sorted, (*past, *new))
-                    self._size += sum(tensor.numel() for tensor in own)
+                    self._size += sum(tensor.numel() for tensor in pairs)
 
     def forget(self) -> None:
         """Drop all stored pairs."""
@@ -331,17 +310,14 @@ class CausalEngine:
         self._size = 0
 
     def _unread(self, ids: Ids) -> tuple[int, int]:
-        """The span of the tokens of a context that is read next: all that is not stored.
-
-        On a deterministic backend a block, always the same way, whatever is stored.
-        """
+        """The span of a context to read next: all not stored; if deterministic, a fixed block."""
         if self.backend.deterministic:
             breaks = [*range(BLOCK, len(ids), BLOCK), len(ids)]
             known = max([n for n in breaks if self._knows(ids[:n])], default=0)
             return known, min(n for n in breaks if n > known)
         place = bisect_left(self._sorted, ids)
         near = self._sorted[max(0, place - 1) : place + 1]
-        return max((_common(ids, one) for one in near), default=0), len(ids)
+        return max((_common(ids, other) for other in near), default=0), len(ids)
 
     def _knows(self, ids: Ids) -> bool:
         """Whether the pairs of these tokens are stored, which makes them recently used."""
@@ -354,13 +330,8 @@ class CausalEngine:
         """The stored context that begins with these tokens; on a deterministic backend, is them."""
         if ids in self._stored or self.backend.deterministic:
             return ids if ids in self._stored else None
-        found = self._sorted[(place := bisect_left(self._sorted, ids)) : place + 1]
-        return found[0] if found and found[0][: len(ids)] == ids else None
-
-    def _pairs(self, ids: Ids) -> KeyValues:
-        """The stored pairs of these tokens."""
-        own = self._stored[self._key_of(ids) or ids]
-        return tuple(tensor[:, : len(ids)] for tensor in own)
+        after = self._sorted[(place := bisect_left(self._sorted, ids)) : place + 1]
+        return after[0] if after and after[0][: len(ids)] == ids else None
 
     # The transformer
 
@@ -392,7 +363,7 @@ class CausalEngine:
         mask.masked_fill_(~seen, torch.finfo(dtype).min)
         cache = self._cache(rows, past)
         network = self.model.model.base_model
-        found = network(
+        output = network(
             input_ids=tokens,
             position_ids=positions,
             attention_mask=mask,
@@ -400,10 +371,19 @@ class CausalEngine:
             **{cache_argument(network): cache},
         )
         self.counts.nodes += sum(len(row.tokens) for row in rows)
-        hidden = [found.last_hidden_state[i, : len(row.tokens)] for i, row in enumerate(rows)]
+        hidden = [output.last_hidden_state[i, : len(row.tokens)] for i, row in enumerate(rows)]
         if not keep:
             return hidden, []
-        return hidden, [_own(cache, i, row, past) for i, row in enumerate(rows)]  # filled by now
+        ends = [(len(row.past), past + len(row.tokens)) for row in rows]
+        pairs = [  # the cache is filled by now; without padding, in memory of their own
+            tuple(
+                torch.cat([part[i, :, :p], part[i, :, past:q]], dim=1)
+                for keys, values, *_ in cache
+                for part in (keys, values)
+            )
+            for i, (p, q) in enumerate(ends)
+        ]
+        return hidden, pairs
 
     def _cache(self, rows: Sequence[_Row], past: int) -> Any:
         """Key–value pairs of the rows' past tokens in one batch, padded at the end."""
@@ -411,14 +391,15 @@ class CausalEngine:
 
         if not past:
             return DynamicCache()
-        stored = [self._pairs(row.past) if row.past else None for row in rows]
-        some = next(own for own in stored if own is not None)
+        stored = [
+            self._stored[self._key_of(row.past) or row.past] if row.past else () for row in rows
+        ]
         pairs = []
-        for layer, like in enumerate(some):
+        for layer, like in enumerate(next(layers for layers in stored if layers)):
             batch = like.new_zeros(len(rows), like.shape[0], past, like.shape[2])
-            for i, own in enumerate(stored):
-                if own is not None:
-                    batch[i, :, : own[layer].shape[1]] = own[layer]
+            for i, (row, layers) in enumerate(zip(rows, stored, strict=True)):
+                if layers:
+                    batch[i, :, : len(row.past)] = layers[layer][:, : len(row.past)]
             pairs.append(batch)
         return DynamicCache(zip(pairs[::2], pairs[1::2], strict=True))
 
@@ -426,18 +407,38 @@ class CausalEngine:
         """Log p (M,) of each tree's predictions, on the CPU; some of the logits at a time."""
         head = self.model.model.get_output_embeddings()
         states = torch.cat(list(hidden))
-        starts = np.cumsum([0, *(len(own) for own in hidden)])
+        starts = np.cumsum([0, *map(len, hidden)])
         parents = np.concatenate([t.parents + s for t, s in zip(trees, starts, strict=False)])
         words = torch.from_numpy(np.concatenate([tree.words for tree in trees]))
         words = words.to(states.device)
         most = max(64, LOGITS // len(head.weight))
-        found = []
+        log_probs = []
         for begin in range(0, len(states), most):
             logits = head(states[begin : begin + most]).float()
             a, b = np.searchsorted(parents, [begin, begin + most]).tolist()
             rows = torch.from_numpy(parents[a:b] - begin).to(states.device)
-            found.append(logits[rows, words[a:b]] - logits.logsumexp(dim=1)[rows])
-        return list(torch.split(torch.cat(found).cpu(), [len(tree.words) for tree in trees]))
+            log_probs.append(logits[rows, words[a:b]] - logits.logsumexp(dim=1)[rows])
+        return list(torch.split(torch.cat(log_probs).cpu(), [len(tree.words) for tree in trees]))
+
+
+def check_scores(
+    plain: Sequence[float],
+    scores: Callable[[], NDArray[np.float64]],
+    dtype: str,
+    difference: str,
+    cure: str,
+) -> None:
+    """ValueError unless an engine's scores (K,) are those of the plain model, and these finite."""
+    expected = np.array(plain)
+    if not np.isfinite(expected).all():
+        raise ValueError("it returns NaN or no probability; are its files damaged?")
+    try:
+        worst = float(np.abs(scores() - expected).max())
+    except (RuntimeError, TypeError, ValueError, AttributeError):  # masks or pairs not taken
+        worst = np.inf
+    if not worst <= (CHECK if dtype == "float32" else 100 * CHECK):
+        by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on a test"
+        raise ValueError(f"{difference} ({by}): {cure}")
 
 
 def cache_argument(network: nn.Module) -> str:
@@ -446,17 +447,7 @@ def cache_argument(network: nn.Module) -> str:
     return "cache" if "cache" in named else "past_key_values"
 
 
-def _common(one: Ids, other: Ids) -> int:
+def _common(tokens: Ids, others: Ids) -> int:
     """Number of first tokens that two texts have in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _own(cache: Any, i: int, row: _Row, past: int) -> KeyValues:
-    """The key–value pairs of row i of a batch, without padding, in memory of their own."""
-    p, q = len(row.past), len(row.tokens)
-    return tuple(
-        torch.cat([part[i, :, :p], part[i, :, past : past + q]], dim=1)
-        for keys, values, *_ in cache
-        for part in (keys, values)
-    )
+    pairs = enumerate(zip(tokens, others, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(tokens), len(others)))

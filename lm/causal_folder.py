@@ -1,10 +1,8 @@
 """Folders of models of Hugging Face: what they must hold, and how they are opened.
 
-Only regular files whose names stand in the folder itself are read, of weights only safetensors; no
+Only regular files (or links to them) in the folder itself are read, of weights only safetensors; no
 code from it is run, and nothing is looked up on the network. The tensors of the files must be those
-of the model: `transformers` would draw missing ones at random, and leave out others. Links to
-regular files are followed, as in the cache of Hugging Face. The package `transformers` (extra `hf`)
-is imported when a folder is opened.
+of the model: `transformers` would draw missing ones at random, and leave out others.
 """
 
 from __future__ import annotations
@@ -17,13 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 UNLIMITED = 1 << 30  # positions of a model that states no number of them
 NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
+SAFE = {"local_files_only": True, "trust_remote_code": False}  # of transformers
 OTHERS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf")  # pickles, which may run code, and GGUF
 # weights, tokenizer, shape
 DIGESTED = ("*.safetensors", "*.json", "*.model", "*.spm", "*.txt", "*.jinja")
@@ -35,19 +34,14 @@ MOST_JSON = 1 << 28  # bytes of a configuration or an index
 PACKED = 16  # weights that a number of quantised weights may hold
 _CONSTANT = re.compile(r".*\.attn\.masked_bias")  # in old folders of GPT-2, a constant of its code
 _LAYERS = re.compile(r"(n|num)_(\w+_)?layers?|(en|de)coder_layers")  # keys of numbers of layers
-Shapes: TypeAlias = Mapping[str, Sequence[int]]
 
 
 class CausalFolderError(ValueError):
     """A folder that is not a usable model, or a missing package; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderKind:
-    """A kind of models: its name in messages, its class of `transformers`, what it cannot do.
-
-    mark: before folders of this kind in `--lm NAME=…`.
-    """
+class FolderKind(NamedTuple):
+    """A kind of models: name, class of `transformers`, what it lacks, its mark before folders."""
 
     name: str
     auto: str
@@ -55,9 +49,7 @@ class FolderKind:
     mark: str
 
 
-CAUSAL = FolderKind(
-    "causal language model", "AutoModelForCausalLM", "predicts no next words", "hf:"
-)
+CAUSAL = FolderKind("causal language model", "AutoModelForCausalLM", "predicts no words", "hf:")
 SEQ2SEQ = FolderKind(
     "sequence-to-sequence model", "AutoModelForSeq2SeqLM", "translates nothing", "seq2seq:"
 )
@@ -76,11 +68,10 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CausalModel:
-    """A causal language model that was read back.
+    """A causal language model of transformers, in evaluation mode, with its tokenizer.
 
-    model: of transformers, in evaluation mode; digest: SHA-256 of its files, and of an adapter's;
-    positions: most tokens of a text with its context; begin: id of the token that texts begin with,
-    or `NOTHING`.
+    digest: SHA-256 of its files and an adapter's; positions: most tokens of a text with its
+    context; begin: id of the token that texts begin with, or `NOTHING`.
     """
 
     model: Any
@@ -93,10 +84,10 @@ class CausalModel:
         """Ids of the tokens of texts; what looks like a special token is text, unless `special`."""
         if not texts:
             return []
-        found: list[list[int]] = self.tokenizer(
+        ids: list[list[int]] = self.tokenizer(
             list(texts), add_special_tokens=False, split_special_tokens=not special, verbose=False
         )["input_ids"]
-        return found
+        return ids
 
 
 def open_causal_model(
@@ -105,15 +96,13 @@ def open_causal_model(
     dtype: str = "float32",
     adapter: Adapter | None = None,
 ) -> CausalModel:
-    """The causal language model of a folder; CausalFolderError if there is none.
+    """The causal language model of a folder, in `bfloat16` or else float32; CausalFolderError.
 
-    dtype: `float32` or `bfloat16`, of weights and of all that is computed; `tf32` has float32.
-    adapter: merged into the weights, before these are rounded to the dtype.
+    adapter: merged before weights are rounded to the dtype.
     """
     tokenizer, model = open_folder(folder, CAUSAL, dtype, adapter)
-    begin = tokenizer.bos_token_id
-    begin = tokenizer.eos_token_id if begin is None else begin
-    begin = NOTHING if begin is None else begin
+    marks = tokenizer.bos_token_id, tokenizer.eos_token_id
+    begin = next((mark for mark in marks if mark is not None), NOTHING)
     words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
     check_tokenizer(folder, tokenizer, model, words)
     config = model.config.get_text_config()  # tokens that have positions and may be attended to
@@ -125,10 +114,7 @@ def open_causal_model(
 def open_folder(
     folder: Path, kind: FolderKind, dtype: str, adapter: Adapter | None
 ) -> tuple[Any, Any]:
-    """The tokenizer and the model of a folder, of a kind, with an adapter if there is one.
-
-    CausalFolderError if there is no such model, or the adapter is that of another one.
-    """
+    """The tokenizer and the model of a folder; CausalFolderError, also for the adapter."""
     files = _weight_files(folder, kind)
     try:
         import transformers
@@ -140,28 +126,29 @@ def open_folder(
         ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    safe = {"local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **safe)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
         kept = torch.bfloat16 if dtype == "bfloat16" else torch.float32
         return tokenizer, _loaded(folder, files, kept, kind, adapter)
     except CausalFolderError:
         raise
     except ImportError as fault:
         reason = " ".join(str(fault).split())
-        package, cure = "a package", ""
-        if "sentencepiece" in reason.lower():  # of Marian, such as OPUS-MT
-            package, cure = "the package sentencepiece", ": pip install sentencepiece"
+        of_marian = "sentencepiece" in reason.lower()  # such as OPUS-MT
+        package = "pip install sentencepiece" if of_marian else "install it"
         raise CausalFolderError(
-            f"{folder}: this {kind.name} needs {package}, which is not installed "
-            f"({reason:.100}); install it{cure}"
+            f"{folder}: this {kind.name} needs a package that is missing ({reason:.100}); {package}"
         ) from None
     except Exception as fault:  # of any kind: transformers documents none
-        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise CausalFolderError(
             f"{folder}: transformers {transformers.__version__} cannot load it as a {kind.name}: "
-            f"{reason:.300}; give a folder written by save_pretrained, with its tokenizer"
+            f"{reason_of(fault)}; give a folder written by save_pretrained, with its tokenizer"
         ) from None
+
+
+def reason_of(fault: Exception) -> str:
+    """The class and message of an error of a package, in a line."""
+    return f"{' '.join(f'{type(fault).__name__}: {fault}'.split()):.300}"
 
 
 def check_tokenizer(folder: Path, tokenizer: Any, model: Any, words: Iterable[int]) -> None:
@@ -197,11 +184,10 @@ def check_regular_files(folder: Path) -> None:
             "of a folder on this machine"
         )
     for path in sorted({*folder.iterdir(), *folder.glob("*chat_template*/*")}):
-        if not path.is_file() and not (path.is_dir() and not _digested(path)):
-            raise CausalFolderError(
-                f"{path}: expected a regular file, as every file of a model must be, found "
-                f"{'a folder' if path.is_dir() else 'a pipe, a device or a broken link'}; remove it"
-            )
+        ignored = path.is_dir() and not any(map(path.match, DIGESTED))
+        if not path.is_file() and not ignored:
+            other = "a folder" if path.is_dir() else "a pipe, a device or a broken link"
+            raise CausalFolderError(f"{path}: expected a regular file, found {other}; remove it")
     for name, key in NAMING.items():
         if (folder / name).is_file():
             _check_names(folder / name, read_json(folder / name).get(key) or ())
@@ -212,8 +198,8 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
     check_regular_files(folder)
     if (folder / ADAPTER).is_file():
         raise CausalFolderError(
-            f"{folder}: expected a whole model, found an adapter ({ADAPTER}); give the folder of "
-            f"its model before it, as {kind.mark}DIR,adapter={folder}"
+            f"{folder}: expected a whole model, found an adapter ({ADAPTER}); give it behind the "
+            f"folder of its model: {kind.mark}DIR,adapter={folder}"
         )
     if not (folder / CONFIG).is_file():
         cure = f"a model made by train-lm is given without {kind.mark}"
@@ -222,12 +208,13 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
         raise CausalFolderError(
             f"{folder}: expected config.json of a Hugging Face model, found none; {cure}"
         )
-    if not any(folder.glob("*.safetensors")):
+    if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
         others = sorted(path.name for suffix in OTHERS for path in folder.glob(suffix))
-        found = f"only {others[0]}" if others else "none"
+        instead = f"only {others[0]}" if others else "none"
         raise CausalFolderError(
-            f"{folder}: expected weights in *.safetensors, found {found}; write the model again "
-            "with model.save_pretrained(DIR, safe_serialization=True)"
+            f"{folder}: expected {WEIGHTS} or {INDEX}, found {instead}; write the model again "
+            "with model.save_pretrained(DIR, safe_serialization=True); a model made by "
+            f"train-lm is given without {kind.mark}"
         )
     if "auto_map" in read_json(folder / CONFIG):
         raise CausalFolderError(
@@ -236,44 +223,34 @@ def _weight_files(folder: Path, kind: FolderKind) -> list[Path]:
         )
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
-    if not (folder / INDEX).is_file():
-        raise CausalFolderError(
-            f"{folder}: expected {WEIGHTS}, or {INDEX} that names the files of its parts, found "
-            "neither; write it again with model.save_pretrained(DIR); a model made by train-lm is "
-            f"given without {kind.mark}"
-        )
     parts = read_json(folder / INDEX).get("weight_map")
     if not isinstance(parts, dict) or not parts:
         raise CausalFolderError(
             f"{folder / INDEX}: expected a weight_map, found none; copy it again"
         )
-    names = sorted(map(str, {*map(str, parts.values())}))
+    names = sorted({*map(str, parts.values())})
     _check_names(folder / INDEX, names)
     for name in names:
         if not name.endswith(".safetensors") or not (folder / name).is_file():
             raise CausalFolderError(
-                f"{folder / INDEX}: expected files in safetensors beside it, found the name of "
-                f"{name!r:.80}, which is none; copy the model again, with all its parts"
+                f"{folder / INDEX}: expected names of files in safetensors, found {name!r:.80}, "
+                "which is none; copy the model again, with all its parts"
             )
     return [folder / name for name in names]
-
-
-def _digested(path: Path) -> bool:
-    return any(path.match(suffix) for suffix in DIGESTED)
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object of a JSON file, of bounded size."""
     try:
         with path.open("rb") as file:
-            found = json.loads(file.read(MOST_JSON))
+            content = json.loads(file.read(MOST_JSON))
     except (ValueError, RecursionError) as fault:
         raise CausalFolderError(f"{path}: expected JSON ({fault}); copy the file again") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise CausalFolderError(
-            f"{path}: expected an object of JSON, found a {type(found).__name__}; copy it again"
+            f"{path}: expected an object of JSON, found a {type(content).__name__}; copy it again"
         )
-    return found
+    return content
 
 
 def _check_names(path: Path, names: Iterable[object]) -> None:
@@ -290,12 +267,16 @@ def folder_digest(folder: Path, adapter: Adapter | None) -> str:
     """SHA-256 of the names and contents of all files that scores may depend on."""
     whole = hashlib.sha256()
     for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
-        with path.open("rb") as file:
-            own = hashlib.file_digest(file, "sha256").hexdigest()
-        whole.update(f"{path.name}\0{own}\n".encode())
+        whole.update(f"{path.name}\0{digest_of(path).hex()}\n".encode())
     if adapter is not None:
         whole.update(f"adapter\0{adapter.digest}\n".encode())
     return whole.hexdigest()
+
+
+def digest_of(path: Path) -> bytes:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 # Tensors
@@ -310,8 +291,8 @@ def _loaded(
 ) -> Any:
     """The model of a folder, with each of its tensors from the files and none left over.
 
-    The configuration is compared with the headers of the files before memory is taken, on the meta
-    device: a small folder may ask for any amount.
+    A small folder may ask for any amount of memory: the configuration is compared with the headers
+    of the files first, on the meta device.
     """
     import transformers
     from safetensors import safe_open
@@ -322,31 +303,35 @@ def _loaded(
         place = _places(folder, files, parts)
         held = {name: part.get_slice(name).get_shape() for name, part in place.items()}
         _check_layers(folder, stated, len(held))
-        config = transformers.AutoConfig.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-        _check_kind(folder, config, kind)
+        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+        other = SEQ2SEQ if getattr(config, "is_encoder_decoder", False) else CAUSAL
+        if other is not kind:
+            raise CausalFolderError(
+                f"{folder}: expected a {kind.name}, found {config.model_type}, a {other.name}; "
+                f"give it as --lm NAME={other.mark}{folder}"
+            )
         with torch.device("meta"):
             model = getattr(transformers, kind.auto).from_config(config)
-        own, named = type(model), stated.get("architectures") or [type(model).__name__]
-        named = [str(one) for one in (named if isinstance(named, list) else [named])]
-        if own.__name__.casefold() not in map(str.casefold, named):
+        architecture = type(model)
+        named = stated.get("architectures") or [architecture.__name__]
+        named = [*map(str, named if isinstance(named, list) else [named])]
+        if architecture.__name__.casefold() not in map(str.casefold, named):
             raise CausalFolderError(
-                f"{folder}: expected a {kind.name}, {own.__name__}, found "
+                f"{folder}: expected a {kind.name}, {architecture.__name__}, found "
                 f"{', '.join(named):.80} (architectures in config.json), which {kind.lack}; give "
                 f"the folder of the {kind.name}"
             )
-        made = [re.compile(one) for one in model._keys_to_ignore_on_load_missing or ()]  # by code
+        made = model._keys_to_ignore_on_load_missing or ()  # patterns of tensors made by code
         needed = sum(
             tensor.numel()
             for name, tensor in model.named_parameters()
-            if not any(one.search(name) for one in made)
+            if not any(re.search(pattern, name) for pattern in made)
         )
         there = sum(map(math.prod, held.values()))
         if needed > there * (PACKED if "quantization_config" in stated else 1):
-            _refuse(folder, own.__name__, *_differences(model, held))
+            _refuse(folder, architecture.__name__, *_differences(model, held))
         tensors = {name: part.get_tensor(name) for name, part in place.items()}
-        loaded, found = own.from_pretrained(
+        loaded, report = architecture.from_pretrained(
             None,
             config=config,
             state_dict=tensors,
@@ -354,8 +339,8 @@ def _loaded(
             output_loading_info=True,
             ignore_mismatched_sizes=True,
         )
-    wrong = [f"{name} ({product(a)} for {product(b)})" for name, a, b in found["mismatched_keys"]]
-    unused = [name for name in found["unexpected_keys"] if not _CONSTANT.fullmatch(name)]
+    wrong = [f"{name} ({product(a)} for {product(b)})" for name, a, b in report["mismatched_keys"]]
+    unused = [name for name in report["unexpected_keys"] if not _CONSTANT.fullmatch(name)]
     if getattr(loaded, "hf_quantizer", None) is None:  # whole numbers need their scale
         prefix = f"{loaded.base_model_prefix}."
         weights = {
@@ -368,32 +353,22 @@ def _loaded(
             and name not in unused
             and (tensor.dtype.itemsize < 2 or not tensor.dtype.is_floating_point)
         ]
-    if found["missing_keys"] or unused or wrong:
-        _refuse(folder, own.__name__, found["missing_keys"], unused, wrong)
+    if report["missing_keys"] or unused or wrong:
+        _refuse(folder, architecture.__name__, report["missing_keys"], unused, wrong)
     if adapter is not None:
         adapter.merge(loaded, tensors)
     return loaded
 
 
-def _check_kind(folder: Path, config: Any, kind: FolderKind) -> None:
-    """CausalFolderError for a model of the other kind."""
-    found = SEQ2SEQ if getattr(config, "is_encoder_decoder", False) else CAUSAL
-    if found is not kind:
-        raise CausalFolderError(
-            f"{folder}: expected a {kind.name}, found {config.model_type}, a {found.name}; give it "
-            f"as --lm NAME={found.mark}{folder}"
-        )
-
-
 def _places(folder: Path, files: Sequence[Path], parts: Sequence[Any]) -> dict[str, Any]:
     """The part that holds each tensor; CausalFolderError if that is not the one of the index."""
     held = [(name, n) for n, part in enumerate(parts) for name in part.offset_keys()]
-    found = dict(held)
+    place = dict(held)
     stated = {} if files == [folder / WEIGHTS] else read_json(folder / INDEX)["weight_map"]
-    lost = [name for name, file in stated.items() if files[found.get(name, 0)].name != file]
-    lost += [name for name in found if name not in stated and stated]
-    if lost or len(found) < len(held):
-        twice = sorted({name for name, n in held if found[name] != n})
+    lost = [name for name, file in stated.items() if files[place.get(name, 0)].name != file]
+    lost += [name for name in place if name not in stated and stated]
+    if lost or len(place) < len(held):
+        twice = sorted({name for name, n in held if place[name] != n})
         raise CausalFolderError(
             f"{folder / INDEX}: expected each tensor in the file that it names, and in no other, "
             f"found {[*lost, *twice][0]} elsewhere; copy the model again, with all its parts"
@@ -403,7 +378,7 @@ def _places(folder: Path, files: Sequence[Path], parts: Sequence[Any]) -> dict[s
 
 def _check_layers(folder: Path, stated: Mapping[str, Any], n_tensors: int) -> None:
     """CausalFolderError for more layers than there are tensors: each layer takes time to build."""
-    for part in (stated, *(own for own in stated.values() if isinstance(own, dict))):
+    for part in (stated, *(value for value in stated.values() if isinstance(value, dict))):
         for key, value in part.items():
             if _LAYERS.fullmatch(key) and isinstance(value, int) and value > n_tensors:
                 raise CausalFolderError(
@@ -412,11 +387,12 @@ def _check_layers(folder: Path, stated: Mapping[str, Any], n_tensors: int) -> No
                 )
 
 
-def _differences(model: Any, held: Shapes) -> tuple[list[str], list[str], list[str]]:
-    """Names of tensors that are missing, left over, or of another shape, as far as they are equal.
+def _differences(
+    model: Any, held: Mapping[str, Sequence[int]]
+) -> tuple[list[str], list[str], list[str]]:
+    """Names of tensors that are missing, left over, or of another shape.
 
-    Tensors that the model shares are there if one of them is. The name of the base model may stand
-    before a name or not.
+    Of tensors that the model shares one is enough; the base model's name before a name is optional.
     """
     prefix = f"{model.base_model_prefix}."
     bare = {name.removeprefix(prefix): list(shape) for name, shape in held.items()}
@@ -433,9 +409,9 @@ def _differences(model: Any, held: Shapes) -> tuple[list[str], list[str], list[s
     ]
     unused = [name for name in held if name.removeprefix(prefix) not in shapes]
     wrong = [
-        f"{name} ({product(own)} for {product(shapes[name])})"
-        for name, own in bare.items()
-        if own != shapes.get(name, own)
+        f"{name} ({product(shape)} for {product(shapes[name])})"
+        for name, shape in bare.items()
+        if shape != shapes.get(name, shape)
     ]
     return missing, unused, wrong
 
@@ -446,11 +422,7 @@ def product(shape: Sequence[int]) -> str:
 
 
 def _refuse(
-    folder: Path,
-    kind: str,
-    missing: Iterable[str],
-    unused: Iterable[str],
-    wrong: Iterable[str] = (),
+    folder: Path, kind: str, missing: Iterable[str], unused: Iterable[str], wrong: Iterable[str]
 ) -> None:
     """CausalFolderError with the first names of tensors that are amiss."""
     lists = {
@@ -458,13 +430,13 @@ def _refuse(
         "with more, which it does not use:": sorted(unused),
         "with others than its configuration states:": sorted(wrong),
     }
-    found = "; ".join(
+    amiss = "; ".join(
         f"{what} {', '.join(names[:3])}{f' and {len(names) - 3:,} more' * (len(names) > 3)}"
         for what, names in lists.items()
         if names
     )
     raise CausalFolderError(
         f"{folder}: expected the tensors of {kind} in its files, found them "
-        f"{found or 'smaller than config.json states'}; give the folder of a "
+        f"{amiss or 'smaller than config.json states'}; give the folder of a "
         "model, complete, as its save_pretrained writes it"
     )

@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 
 from lm.checkpoint import SavedModel
 from lm.corpus import Corpus
-from lm.evaluation import perplexity_by_document
+from lm.evaluation import perplexity
 from lm.model import DocumentLM
 from lm.reading import contexts_after, entered
 from lm.scoring import LogProbs, ScoringEngine, after
-from lm.sentences import Rows
 from lm.side_information import SideText
 from lm.trie import Candidates
 
 TOGETHER = 128  # items scored at once
 Sentence = Sequence[int]  # of ids
 Document = Sequence[Sentence]
-TOKENS = 1 << 20  # words and sentences held at once, or one document
+TOKENS = 1 << 20  # words and sentences held at once, unless a document has more
 STREAMS = 64  # documents read side by side
 Orders = NDArray[np.int64]
 
@@ -45,50 +44,37 @@ def scores_in_contexts(
 
     contexts: C texts of ids for each item, `()` for none. sources: of a model that reads them, the
     source sentences of each context, and last that of the item. Contexts that the model cannot tell
-    apart are read once, and variants are scored once after them: their scores have equal bits.
-    `TOGETHER` items are scored at once. Any model. Errors: LogProbError, MemoryError.
+    apart are read once, so that scores after them have equal bits. Any model. Errors: LogProbError,
+    MemoryError.
     """
     for begin in range(0, len(variants), TOGETHER):
         items = slice(begin, begin + TOGETHER)
-        keys = [[context_key(engine.model, text) for text in own] for own in contexts[items]]
-        texts: dict[Hashable, Document]
+        keys = [[context_key(engine.model, text) for text in texts] for texts in contexts[items]]
+        if sources is not None:
+            last = -1 if engine.model.context.alone else None  # sources that scores depend on
+            keys = [
+                [(key, tuple(map(tuple, text[last:]))) for key, text in zip(*pair, strict=True)]
+                for pair in zip(keys, sources[items], strict=True)
+            ]
+        texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
         if sources is None:
-            texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
             rows = contexts_after(engine.model, Corpus.of([*texts.values()]))
         else:
-            keys = [
-                [(key, _source_key(engine.model, source)) for key, source in zip(*own, strict=True)]
-                for own in zip(keys, sources[items], strict=True)
-            ]
-            texts = dict(zip(chain(*keys), chain(*contexts[items]), strict=True))
             beside = dict(zip(chain(*keys), chain(*sources[items]), strict=True))
-            rows = _contexts_of_translations(engine.model, [*texts.values()], [*beside.values()])
+            columns = Corpus.of([*beside.values()])
+            side = {"source": SideText(columns.tokens, columns.sentences)}
+            corpus = replace(Corpus.of([[*text, ()] for text in texts.values()]), side=side)
+            rows = contexts_after(engine.model, corpus, unread=1)
+            rows = entered(engine.model, corpus, corpus.documents[1:] - 1, rows)
         number = {key: n for n, key in enumerate(texts)}
         requests, places = [], []
-        for candidates, own in zip(variants[items], keys, strict=True):
-            chosen, place = np.unique([number[key] for key in own], return_inverse=True)
+        for candidates, of_item in zip(variants[items], keys, strict=True):
+            chosen, place = np.unique([number[key] for key in of_item], return_inverse=True)
             index = torch.from_numpy(chosen).to(rows.device)
             requests.append((Candidates.of([candidates]), rows.take(index)))
             places.append(place)
-        found = after(engine, requests)
-        yield from (scores[place] for (scores, _), place in zip(found, places, strict=True))
-
-
-def _source_key(model: DocumentLM, sources: Document) -> Hashable:
-    """A key that is equal for source sentences after which the model gives equal scores."""
-    known = sources[-1:] if model.context.alone else sources
-    return tuple(map(tuple, known))
-
-
-def _contexts_of_translations(
-    model: DocumentLM, texts: Sequence[Document], sources: Sequence[Document]
-) -> Rows:
-    """Contexts (D rows) after each text, in which a sentence is read, whose source is the last."""
-    corpus = Corpus.of([[*text, ()] for text in texts])
-    beside = Corpus.of(sources)
-    side = {"source": SideText(beside.tokens, beside.sentences)}
-    corpus = replace(corpus, side=side)
-    return entered(model, corpus, corpus.documents[1:] - 1, contexts_after(model, corpus, unread=1))
+        answers = after(engine, requests)
+        yield from (scores[place] for (scores, _), place in zip(answers, places, strict=True))
 
 
 def context_key(model: DocumentLM, text: Document) -> Hashable:
@@ -107,16 +93,16 @@ def scores_of_followers(
 ) -> LogProbs:
     """Scores (C, K) of K sentences of a corpus, each after C contexts of its sentences, in nats.
 
-    contexts: indices of the sentences of each, none for the beginning of a document. Candidates
-    and contexts are given their own side information, if the model needs any. O(C · K) sentences
-    are scored. Errors: LogProbError, MemoryError.
+    contexts: indices of the sentences of each, none for the beginning of a document. Side
+    information is that of the corpus. O(C · K) sentences are scored. Errors: LogProbError,
+    MemoryError.
     """
     rows = contexts_after(engine.model, corpus.rearranged(contexts))
     requests = []
     for candidate in candidates.tolist():
         begin, end = corpus.sentences[candidate : candidate + 2].tolist()
-        own = entered(engine.model, corpus, np.full(len(rows), candidate), rows)
-        requests.append((Candidates.of([[corpus.tokens[begin:end].tolist()]]), own))
+        contexts_of_it = entered(engine.model, corpus, np.full(len(rows), candidate), rows)
+        requests.append((Candidates.of([[corpus.tokens[begin:end].tolist()]]), contexts_of_it))
     return np.concatenate([scores for scores, _ in after(engine, requests)], axis=1)
 
 
@@ -125,11 +111,10 @@ def answer_log_probs(
 ) -> NDArray[np.float64]:
     """Log-probabilities (A,) of answers to be the missing word of a query, in nats.
 
-    Eq. 12 of Wang & Cho 2015, arXiv:1511.03729, §4.5: p(q_k | q_<k, q_>k, D). As they propose, an
-    unchanged language model scores the query completed with each possible answer, and the scores
-    are normalised over the answers. document: sentences of ids before the query; query: ids
-    before and after the missing word; answers: A ids, each once.
-    O(A · (words after + 1) · (H² + V R)) time, as the paper warns. Errors: LogProbError,
+    Eq. 12 of Wang & Cho 2015, arXiv:1511.03729, §4.5, p(q_k | q_<k, q_>k, D): an unchanged language
+    model scores the query completed with each answer, and the scores are normalised over them.
+    document: sentences of ids before the query; query: ids before and after the missing word;
+    answers: A ids, each once. O(A · (words after + 1) · (H² + V R)) time. Errors: LogProbError,
     MemoryError.
     """
     left, right = (list(ids) for ids in query)
@@ -142,7 +127,7 @@ def answer_log_probs(
     at_once = max(1, engine.backend.tokens(engine.model.config.hidden) // words)
     parts = [answers[i : i + at_once] for i in range(0, len(answers), at_once)]
     lists = [Candidates.of([[[*left, answer, *right] for answer in part]]) for part in parts]
-    scores = [s[0] for s, _ in after(engine, [(own, context) for own in lists])]
+    scores = [s[0] for s, _ in after(engine, [(candidates, context) for candidates in lists])]
     joint = np.concatenate([np.zeros(0), *scores])
     return joint - float(np.logaddexp.reduce(joint))
 
@@ -159,15 +144,11 @@ def distinct_orders(corpus: Corpus, document: int, most: int, rng: np.random.Gen
     numbers = {text: k for k, text in enumerate(dict.fromkeys(texts))}
     labels = np.array([numbers[text] for text in texts], dtype=np.int32)
     wanted = min(most, _number_of_texts(labels, most + 1) - 1)
-    found: list[Orders] = []
-    seen = {labels.tobytes()}
-    while len(found) < wanted:
+    orders = {labels.tobytes(): np.arange(len(labels))}
+    while len(orders) <= wanted:
         order = rng.permutation(len(labels))
-        text = labels[order].tobytes()
-        if text not in seen:
-            seen.add(text)
-            found.append(order)
-    return np.array(found, dtype=np.int64).reshape(wanted, len(labels))
+        orders.setdefault(labels[order].tobytes(), order)
+    return np.array([*orders.values()], dtype=np.int64)[1:]
 
 
 def log_probs_of_orders(
@@ -177,19 +158,18 @@ def log_probs_of_orders(
 
     corpus: in the model's ids, but not yet in its reading order; orders: (P, n) by number of the
     document. means: of a model of bags of words, a sentence counts as the mean over its words, by
-    which such models are trained (Lin et al. 2015, eq. 9), not as their sum. Normalised exactly, in
-    nats, float32 sums of a word in float64; equal for all orders if the model is of order 0.
-    O((1 + P) words · (H² + V R)) time; `TOKENS` words are in memory. LogProbError for a model that
-    returns NaN.
+    which such models are trained (Lin et al. 2015, eq. 9). Normalised exactly, in nats, float32
+    sums of a word in float64; equal for all orders if the model is of order 0.
+    O((1 + P) words · (H² + V R)) time; `TOKENS` words are in memory. LogProbError for NaN.
     """
     alike = saved.model.order == 0
-    read = {d: own[:0] for d, own in orders.items()} if alike else orders
+    read = {d: permuted[:0] for d, permuted in orders.items()} if alike else orders
     texts = map(saved.in_reading_order, _texts(corpus, read))
-    found = (perplexity_by_document(saved.model, text, streams=STREAMS) for text in texts)
-    documents = (document for one in found for document in one.documents or ())
+    figures = (perplexity(saved.model, t, per_document=True, streams=STREAMS) for t in texts)
+    documents = (document for of_text in figures for document in of_text.documents or ())
     nats = (document.sentence_means if means else document.nats for document in documents)
-    for d, own in read.items():
-        log_probs = -np.fromiter(islice(nats, 1 + len(own)), dtype=np.float64)
+    for d, permuted in read.items():
+        log_probs = -np.fromiter(islice(nats, 1 + len(permuted)), dtype=np.float64)
         yield np.repeat(log_probs, 1 + len(orders[d])) if alike else log_probs
 
 
@@ -208,10 +188,10 @@ def _texts(corpus: Corpus, orders: Mapping[int, Orders]) -> Iterator[Corpus]:
     """Documents, each followed by its other orders, `TOKENS` words and sentences at a time."""
     held: list[Orders] = []
     size = 0
-    for d, own in orders.items():
+    for d, permuted in orders.items():
         first, last = corpus.documents[d : d + 2].tolist()
         each = int(corpus.sentences[last] - corpus.sentences[first]) + last - first
-        for order in chain([np.arange(last - first)], own):
+        for order in chain([np.arange(last - first)], permuted):
             if held and size + each > TOKENS:
                 yield corpus.rearranged(held)
                 held, size = [], 0
@@ -226,10 +206,7 @@ def _texts(corpus: Corpus, orders: Mapping[int, Orders]) -> Iterator[Corpus]:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Consecutive sentences of a document: indices of the first and the last one in the text.
-
-    topic: of the last sentence, where topics are known.
-    """
+    """Sentences first..last of the text, in a document; topic: of the last, where it is known."""
 
     document: int
     first: int
@@ -241,12 +218,7 @@ Block = Sequence[Passage]
 
 
 def separate(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
-    """At most `most` blocks of passages from `size` different documents each.
-
-    As in the paper, where a block has one random passage from each of 50 random paragraphs. Each
-    block takes a random passage from the documents that have the most left, ties at random, which
-    makes as many blocks as there can be.
-    """
+    """At most `most` blocks of random passages from `size` documents, fullest first (§4.4)."""
     left: dict[int, list[Passage]] = {}
     for k in rng.permutation(len(passages)).tolist():
         left.setdefault(passages[k].document, []).append(passages[k])
@@ -255,30 +227,22 @@ def separate(passages: Block, size: int, most: int, rng: np.random.Generator) ->
         shuffled = [list(left)[k] for k in rng.permutation(len(left)).tolist()]
         chosen = sorted(shuffled, key=lambda d: -len(left[d]))[:size]
         blocks.append([left[d].pop() for d in chosen])
-        left = {d: own for d, own in left.items() if own}
+        left = {d: remaining for d, remaining in left.items() if remaining}
     return blocks
 
 
 def consecutive(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
-    """At most `most` blocks, chosen at random, of passages that follow each other in the text.
-
-    Candidates are about the same things, which makes the choice harder. A block may hold several
-    documents.
-    """
+    """At most `most` random blocks of passages that follow each other, also across documents."""
     blocks = _dealt(passages, size)
     return [blocks[b] for b in sorted(rng.permutation(len(blocks))[:most].tolist())]
 
 
 def of_one_topic(passages: Block, size: int, most: int, rng: np.random.Generator) -> list[Block]:
-    """At most `most` blocks, chosen at random, of passages whose last sentences have one topic.
-
-    The second experiment of §4.4, where all candidates come from the same topic. A topic's
-    passages are dealt in random order; a rest that fills no block is left out.
-    """
+    """At most `most` random blocks of passages whose last sentences have the same topic (§4.4)."""
     of_topics: dict[int | None, list[Passage]] = {}
     for k in rng.permutation(len(passages)).tolist():
         of_topics.setdefault(passages[k].topic, []).append(passages[k])
-    blocks = [block for own in of_topics.values() for block in _dealt(own, size)]
+    blocks = [block for of_topic in of_topics.values() for block in _dealt(of_topic, size)]
     return [blocks[b] for b in rng.permutation(len(blocks))[:most].tolist()]
 
 

@@ -29,26 +29,23 @@ Pair = tuple[Sentence, Sentence]
 def features(first: Sentence, second: Sentence) -> NDArray[np.int64]:
     """Slots of the features of two neighbouring sentences, each once.
 
-    Words of each sentence, lower-cased; the first one to three words of each and the last one, and
-    the first words of both; of the second sentence, whether it is short.
+    Lower-cased words of each; their first words, up to three, and last word; the first words of
+    both; whether the second is short.
     """
-    one, two = ([word.decode().lower() for word in own] for own in (first, second))
-    found = {f"{side} {word}" for side, own in (("1", one), ("2", two)) for word in own}
-    for side, own in (("1", one), ("2", two)):
-        found |= {f"{side}^{n} {' '.join(own[:n])}" for n in (1, 2, 3)}
-        found.add(f"{side}$ {' '.join(own[-1:])}")
-    found.add(f"12^ {' '.join(one[:1])} {' '.join(two[:1])}")
-    found.add(f"2# {min(len(two), 12) // 4}")
-    slots = {crc32(feature.encode()) % SLOTS for feature in found}
+    sides = [[word.decode().lower() for word in sentence] for sentence in (first, second)]
+    names = {f"12^ {' '.join(sides[0][:1])} {' '.join(sides[1][:1])}"}
+    names.add(f"2# {min(len(second), 12) // 4}")
+    for side, words in enumerate(sides, 1):
+        names |= {f"{side} {word}" for word in words}
+        names |= {f"{side}^{n} {' '.join(words[:n])}" for n in (1, 2, 3)}
+        names.add(f"{side}$ {' '.join(words[-1:])}")
+    slots = {crc32(name.encode()) % SLOTS for name in names}
     return np.array(sorted(slots), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelationClassifier:
-    """log p(d) ∝ b_d + Σ W_{s,d} / √n over the n slots s of two sentences' features.
-
-    labels: L of them; weight: (SLOTS, L); bias: (L,).
-    """
+    """log p(d) ∝ b_d + Σ W_{s,d} / √n over n slots s; weight: (SLOTS, L), bias: (L,)."""
 
     labels: tuple[bytes, ...]
     weight: Tensor
@@ -59,7 +56,7 @@ class RelationClassifier:
         return torch.log_softmax(_logits(self.weight, self.bias, *_bags(pairs)), dim=1)
 
     def relations(self, document: Sequence[Sentence]) -> list[bytes]:
-        """The most probable label of each sentence; `none` of the first one."""
+        """The most probable label of each sentence; `none` of the first."""
         pairs = list(pairwise(document))
         best = self.log_probs(pairs).argmax(dim=1).tolist() if pairs else []
         return [NONE, *(self.labels[label] for label in best)][: len(document)]
@@ -85,9 +82,9 @@ class RelationClassifier:
         if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
             raise ModelError(f"{path}: expected labels, found none; train it again")
         shapes = {"weight": (SLOTS, len(labels)), "bias": (len(labels),)}
-        found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        if found != shapes:
-            raise ModelError(f"{path}: expected tensors {shapes}, found {found}; train it again")
+        stored = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        if stored != shapes:
+            raise ModelError(f"{path}: expected tensors {shapes}, found {stored}; train it again")
         named = tuple(label.encode() for label in labels)
         return cls(named, tensors["weight"].float(), tensors["bias"].float())
 
@@ -98,7 +95,7 @@ def fit(
     """The classifier that minimises mean −log p + penalty · ‖W‖² (L-BFGS, at most so many steps).
 
     The default penalty is the best of 1e-5, 3e-5, 1e-4 and 3e-4 on GUM's development documents.
-    Deterministic, for any number of threads: it works in one. O(steps · words) time.
+    Deterministic: it works in a single thread. O(steps · words) time.
     """
     names = tuple(sorted(set(labels)))
     targets = torch.tensor([names.index(label) for label in labels])
@@ -109,10 +106,10 @@ def fit(
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        found = F.cross_entropy(_logits(weight, bias, *bags), targets)
-        found = found + penalty * weight.square().sum()
-        torch.autograd.backward(found)
-        return found
+        nats = F.cross_entropy(_logits(weight, bias, *bags), targets)
+        nats = nats + penalty * weight.square().sum()
+        torch.autograd.backward(nats)
+        return nats
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -126,10 +123,9 @@ def fit(
 def _bags(pairs: Iterable[Pair]) -> tuple[Tensor, Tensor, Tensor]:
     """Slots of all pairs, their weights 1/√n, and where each pair begins."""
     slots = [features(*pair) for pair in pairs]
-    sizes = np.array([len(own) for own in slots], dtype=np.int64)
+    sizes = np.array([*map(len, slots)], dtype=np.int64)
     shares = np.repeat(1 / np.sqrt(sizes), sizes).astype(np.float32)
-    starts = np.cumsum(sizes) - sizes
-    columns = np.concatenate(slots), shares, starts
+    columns = np.concatenate(slots), shares, np.cumsum(sizes) - sizes
     return tuple(map(torch.from_numpy, columns))  # type: ignore[return-value]  # of three
 
 

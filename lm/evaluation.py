@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -26,19 +25,13 @@ from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
 Sums: TypeAlias = Sequence[float]
-"""Sums over targets: −log p, of words alone, of unknown words, log Z, log Z squared, means.
-
-Both of log Z are 0 if the head is normalised; the last one is of −log p over the number of words
-of its sentence.
-"""
+"""Sums over targets: −log p, of words alone, of unknown words, log Z, log Z squared (both 0 of a
+normalised head), −log p over the number of words of its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogNormalisers:
-    """Mean and standard deviation of log Z over words and `</s>`, in nats.
-
-    They are the error of the scores of a head that is not normalised: score − log p = log Z.
-    """
+    """Mean and standard deviation of log Z = score − log p over words and `</s>`, in nats."""
 
     mean: float
     sd: float
@@ -50,10 +43,9 @@ class LogNormalisers:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which documents one of several processes reads; every process gets the figures of all.
+    """Which documents process `rank` of `number` reads; every process gets the figures of all.
 
-    rank: number of the process, from 0 on; number: of processes; add: replaces a tensor on the CPU
-    by its sum over the processes.
+    add: replaces a tensor on the CPU by its sum over the processes.
     """
 
     rank: int
@@ -61,7 +53,7 @@ class Share:
     add: Callable[[Tensor], None]
 
     def documents(self, corpus: Corpus) -> Sequence[int]:
-        """Its documents, dealt from the longest to the shortest one, in their order."""
+        """Its documents, dealt from the longest to the shortest, in their order."""
         lengths = np.diff(corpus.sentences[corpus.documents])
         dealt = np.argsort(-lengths, kind="stable")[self.rank :: self.number]
         return [int(d) for d in np.sort(dealt)]
@@ -72,10 +64,7 @@ ALL = Share(0, 1, lambda tensor: None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tags:
-    """A tag for each word of a corpus.
-
-    ids: (W,) of the words; names: of the tags; words: (N,) number of the word of each token.
-    """
+    """Tags `ids` (W,) of the words of a corpus; words: (N,) number of the word of each token."""
 
     ids: NDArray[np.int64]
     names: Sequence[str]
@@ -86,18 +75,16 @@ class Tags:
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`; oov_nats: over unknown words alone; log_z: of a head that is not
-    normalised; documents: those of each document, if they were asked for; predicts_end: whether
-    `</s>` is predicted, and so counted. A model that does not predict it, of bags of words, is not
-    comparable with others; sentence_means: of such a model, nats of a word of a sentence (Lin et
-    al. 2015, eq. 9), summed over the sentences. word_perplexities: of the words of a tag, the sum
-    of 1 / p, whose mean Wang & Cho 2015, §6.2, show: rare words decide it; None if it overflows.
-    normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
-    causal: False where each sentence was given the next one, too. The sum of such log-probabilities
-    over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
-    pseudo-perplexity (Salazar et al. 2020, of words given all others). tags: figures of the words
-    of each tag, without `</s>`, the most frequent tag first, if tags were given. words: where
-    tokens are subword pieces, the number of words that they make up.
+    tokens: words (or pieces, which make up `words` words) without `</s>`; oov_nats: over unknown
+    words; log_z: of a head that is not normalised; predicts_end: whether `</s>` is predicted and
+    counted, as it is not by models of bags of words, whose figures compare with no others;
+    sentence_means: of these, nats of a word of a sentence (Lin et al. 2015, eq. 9), summed over
+    sentences. word_perplexities: of the words of a tag, Σ 1 / p, None if it overflows; rare words
+    decide its mean (Wang & Cho 2015, §6.2). normalised: False for scores that are not meant as
+    log-probabilities, as of stupid back-off. causal: False where each sentence was given the next,
+    too: the sum over a document is then a pseudo-log-likelihood, and its perplexity called
+    pseudo-perplexity (Salazar et al. 2020). tags: of the words of each tag, without `</s>`, the
+    most frequent first.
     """
 
     sentences: int
@@ -150,25 +137,19 @@ class Perplexity:
 
     def _not_overflowing(self, names: Iterable[str]) -> dict[str, float]:
         """Figures by name; of a few words of many pieces, perplexity may be no float."""
-        found = {}
+        figures = {}
         for name in names:
             with suppress(OverflowError):
-                found[name] = getattr(self, name)
-        return found
+                figures[name] = getattr(self, name)
+        return figures
 
     def of_subset(self, tokens: int, nats: float) -> Perplexity:
         """The figures of some of the words, or of the ends of sentences, from their nats."""
-        own = replace(self, sentences=0, tokens=tokens, oov=0, nats=nats, word_nats=nats)
-        own = replace(own, oov_nats=0.0, sentence_means=0.0, log_z=None, words=None)
-        return replace(own, documents=None, tags=None)
+        subset = Perplexity(0, tokens, 0, nats, nats, predicts_end=self.predicts_end)
+        return replace(subset, normalised=self.normalised, causal=self.causal)
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name, without those of documents.
-
-        Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities, of
-        scores that are not normalised `nats_per_token_not_normalised`; of a model that is not
-        causal `nats_per_token_pseudo_likelihood` and pseudo-perplexities.
-        """
+        """The figures by name, without those of documents; perplexities only where they apply."""
         names = ("sentences", "tokens", "oov", "nats")
         derived = "nats_per_token", "perplexity", "perplexity_without_eos", "perplexity_without_oov"
         figures: dict[str, float] = {name: getattr(self, name) for name in names}
@@ -212,17 +193,14 @@ def _readings(
 def sentence_level_nats(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> float:
-    """Nats of a sentence level per word of a corpus, whatever training minimises.
-
-    LogProbError for a model that returns NaN.
-    """
+    """Nats of a sentence level per word of a corpus; LogProbError for NaN."""
     documents = range(corpus.n_documents)
     readings = _readings(model, corpus, documents, min(streams, len(documents)), length)
     nats = sum(float(reading.auxiliary_nats) for reading in readings)
-    found = nats / max(1, len(corpus.tokens))
-    if not found < MOST_NATS:  # NaN is not
+    per_word = nats / max(1, len(corpus.tokens))
+    if not per_word < MOST_NATS:  # NaN is not
         raise LogProbError("the sentence level of a language model returned NaN")
-    return found
+    return per_word
 
 
 def perplexity(
@@ -237,35 +215,28 @@ def perplexity(
 ) -> Perplexity:
     """Perplexity of a corpus with at least one sentence, normalised exactly, float32.
 
-    per_document: with that of its documents, each of which has words; their counts and nats add up
-    to those of the corpus. tags: of its words, for the figures of each tag. Of sentences that are
-    only read (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams`
-    documents are read side by side; they bound the memory, not the result. share: of the documents
-    that this process reads; with more than one process sums are rounded in another order.
-    LogProbError for a model that returns NaN, or whose perplexity overflows, also that of a single
-    document or tag.
+    per_document: with that of its documents, each of which has words; counts and nats add up.
+    tags: of its words, for the figures of each tag. Sentences that are only read
+    (`Corpus.predicted`) do not count; tags are for corpora without them. `streams` documents are
+    read side by side: that bounds the memory, and changes no result. share: of the documents that
+    this process reads; more processes round sums in another order. LogProbError for a model that
+    returns NaN, or whose perplexity overflows, also that of a document or tag.
     """
     total, of_documents, of_words = _sums(model, corpus, streams, length, tags, share)
     documents = None
     if per_document:
-        both = zip(pairwise(corpus.documents.tolist()), of_documents.tolist(), strict=True)
-        documents = tuple(_perplexity(corpus, *span, sums, model) for span, sums in both)
+        pairs = zip(pairwise(corpus.documents.tolist()), of_documents.tolist(), strict=True)
+        documents = tuple(_perplexity(corpus, *span, sums, model) for span, sums in pairs)
     whole = _perplexity(corpus, 0, corpus.n_sentences, total, model)
-    found = None if tags is None else _by_tag(corpus, tags, of_words.numpy(), whole)
-    return replace(whole, documents=documents, tags=found)
-
-
-perplexity_by_document = partial(perplexity, per_document=True)
+    by_tag = None if tags is None else _by_tag(corpus, tags, of_words.numpy(), whole)
+    return replace(whole, documents=documents, tags=by_tag)
 
 
 @torch.no_grad()
 def _sums(
     model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None, share: Share
 ) -> tuple[Sums, Tensor, Tensor]:
-    """Sums over the whole corpus, (D, 6) over each document, and −log p (W,) of tagged words.
-
-    In float64.
-    """
+    """Float64 sums of the corpus, (D, 6) of each document, and −log p (W,) of tagged words."""
     documents = share.documents(corpus)
     total, of_documents = [0.0] * 6, torch.zeros(corpus.n_documents, 6, dtype=torch.float64)
     lengths = torch.from_numpy(np.diff(corpus.sentences)).clamp(min=1)
@@ -288,11 +259,10 @@ def _sums(
             kept = torch.from_numpy(corpus.predicted)[reading.sentences.cpu()].to(nll.device)
             terms = [term.masked_fill(~kept, 0.0) for term in terms]
         total = [before + float(now.sum()) for before, now in zip(total, terms, strict=True)]
-        own = document_of[reading.sentences.cpu()]
-        of_documents.index_add_(0, own, torch.stack(terms, dim=1).cpu())
+        rows = document_of[reading.sentences.cpu()]
+        of_documents.index_add_(0, rows, torch.stack(terms, dim=1).cpu())
         if tags is not None:
-            inputs = (positions for positions, _ in reading.parts)
-            numbers = torch.cat([one.sums(torch.ones_like(one.words)) for one in inputs])
+            numbers = torch.cat([p.sums(torch.ones_like(p.words)) for p, _ in reading.parts])
             starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
             places = (starts + numbers.cpu() - 1)[words.cpu()].numpy()
             of_words.index_add_(0, torch.from_numpy(tags.words[places]), nll[words].cpu())
@@ -310,26 +280,21 @@ def _by_tag(
     tokens = np.bincount(tags.words, minlength=len(tags.ids))
     with np.errstate(over="ignore"):  # of a long word of many pieces
         values = np.ones(len(nats)), tokens, unknown, nats, np.exp(nats)
-    n_tags, found = len(tags.names), dict[str, Perplexity]()
-    sums = [np.bincount(tags.ids, own, minlength=n_tags).tolist() for own in values]
+    n_tags, by_tag = len(tags.names), dict[str, Perplexity]()
+    sums = [np.bincount(tags.ids, column, minlength=n_tags).tolist() for column in values]
     rows = zip(tags.names, *sums, strict=True)
-    for name, n, pieces, oov, own, inverse in sorted(rows, key=lambda row: (-row[1], row[0])):
-        if not own < MOST_NATS * max(1, pieces):  # NaN is not
-            raise LogProbError(
-                f"a language model has no probability left for words of tag {name!r}"
-            )
+    for name, n, pieces, oov, of_tag, inverse in sorted(rows, key=lambda row: (-row[1], row[0])):
+        if not of_tag < MOST_NATS * max(1, pieces):  # NaN is not
+            raise LogProbError(f"the language model has no probability left for tag {name!r}")
         if n:
             mean = inverse if math.isfinite(inverse) else None
-            own_figures = whole.of_subset(int(n), own)
-            found[name] = replace(own_figures, oov=int(oov), word_perplexities=mean)
-    return found
+            figures = whole.of_subset(int(n), of_tag)
+            by_tag[name] = replace(figures, oov=int(oov), word_perplexities=mean)
+    return by_tag
 
 
 def _counts(corpus: Corpus, first: int, last: int) -> tuple[int, int, int, int | None]:
-    """Sentences first..last-1 that are predicted, their tokens, and those of them that are unknown.
-
-    Fourth, their words where tokens are subword pieces.
-    """
+    """Of the predicted sentences first..last-1: their number, tokens, unknown tokens, words."""
     sentences = last - first
     tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
     words = None if corpus.words is None else corpus.words[first:last]
@@ -362,24 +327,20 @@ def _perplexity(corpus: Corpus, first: int, last: int, sums: Sums, model: Docume
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:
     """−log p (N,) of a reading's targets, from that of the head."""
     sizes = [len(positions.words) for positions, _ in reading.parts]
-    columns = zip(
-        reading.parts, torch.split(nll, sizes), torch.split(reading.targets, sizes), strict=True
-    )
-    return torch.cat(
-        [
-            -model.interpolated(-part, words, positions.context, contexts)
-            for (positions, contexts), part, words in columns
-        ]
-    )
+    log_probs, targets = torch.split(-nll, sizes), torch.split(reading.targets, sizes)
+    parts = [
+        model.interpolated(part, words, positions.context, contexts)
+        for (positions, contexts), part, words in zip(
+            reading.parts, log_probs, targets, strict=True
+        )
+    ]
+    return -torch.cat(parts)
 
 
 def perplexity_of_ngrams(
     model: NGramModel, corpus: Corpus, *, per_document: bool = False
 ) -> Perplexity:
-    """Perplexity under an n-gram model of a corpus with at least one word.
-
-    per_document: with that of its documents. NGramError if it overflows.
-    """
+    """Perplexity of a corpus with at least a word; NGramError if it overflows."""
     nats = -model.scores(corpus.tokens, corpus.sentences)
 
     def of_sentences(first: int, last: int) -> Perplexity:

@@ -1,7 +1,7 @@
 """Sums of exponentials of logits, Σ_v exp(logit), by a single kernel of a GPU.
 
 It is written in Triton, which comes with torch for CUDA. The logits are never written to the GPU's
-memory; writing and reading them takes longer than their product (recipes/gpu).
+memory; writing and reading them takes longer than their product (recipes/bench/gpu).
 """
 
 from __future__ import annotations

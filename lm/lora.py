@@ -2,9 +2,8 @@
 
 A layer with weights W and an adapter computes x (W + s B A)ᵀ, with A: (r, in), B: (out, r) and
 s = α / r (Hu et al. 2022, https://arxiv.org/abs/2106.09685, section 4.1), or s = α / √r with
-`use_rslora` (Kalajdzievski 2023, https://arxiv.org/abs/2312.03732). PEFT can train more than
-that, and says so in the adapter's configuration: an entry that is not known here, and is not empty,
-is refused. Weights are read from safetensors, never from pickles.
+`use_rslora` (Kalajdzievski 2023, https://arxiv.org/abs/2312.03732). PEFT can train more than that,
+and says so in the configuration: an entry that is neither known here nor empty is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lm.causal_folder import ADAPTER, CausalFolderError, product, read_json
+from lm.causal_folder import ADAPTER, CausalFolderError, digest_of, product, read_json
 
 WEIGHTS, PICKLE = "adapter_model.safetensors", "adapter_model.bin"
 # values of plain LoRA; initial weights of other kinds, such as PiSSA's, change those of the model
@@ -49,11 +48,7 @@ _NAME = re.compile(r"base_model\.model\.(.+)\.lora_[AB]\.weight")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoraAdapter:
-    """An adapter that was read.
-
-    weights: its file; digest: SHA-256 of its configuration and its weights; layers: names of the
-    model's layers that it changes.
-    """
+    """An adapter; weights: its file; digest: SHA-256 of both files; layers: of the model."""
 
     weights: Path
     config: Mapping[str, Any]
@@ -63,8 +58,8 @@ class LoraAdapter:
     def merge(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         """Add s B A to the weights of a model, in float32; CausalFolderError if it does not fit.
 
-        tensors: of the model's files, by name; they may be more precise than the model. O(out r in)
-        time for each layer, O(out in) memory.
+        tensors: of the model's files, which may be more precise than the model. O(out r in) time
+        for each layer, O(out in) memory.
         """
         from safetensors import safe_open
 
@@ -75,8 +70,10 @@ class LoraAdapter:
         with safe_open(self.weights, "pt") as file, torch.no_grad():
             for layer in self.layers:
                 weight, turned = self._weight(model, layer)
-                b, a = self._factors(file, layer, weight.T if turned else weight)
-                added = self._scale(layer, a) * (b @ a)
+                a, b = self._factors(file, layer, weight.T if turned else weight)
+                alpha = float(self._number("lora_alpha", layer))
+                root = math.sqrt if self.config.get("use_rslora") else float
+                added = alpha / root(len(a)) * (b @ a)
                 base = of_files.get(f"{layer}.weight".removeprefix(prefix), weight)
                 if base.shape != weight.shape or not base.to(weight.dtype).equal(weight):
                     base = weight  # it was changed when it was read
@@ -86,51 +83,45 @@ class LoraAdapter:
         """The weights of a linear layer, and whether they are (in, out), as in GPT-2."""
         from transformers.pytorch_utils import Conv1D
 
-        own, found = type(model).__name__, dict(model.named_modules()).get(layer)
-        if found is None:
+        module, name = dict(model.named_modules()).get(layer), _names(layer)[0]
+        if module is None:
             raise self._fault(
-                f"layers of {own}, found {_names(layer)[0]}, a layer that it does not have; {OTHER}"
+                f"layers of {type(model).__name__}, found {name}, a layer that it does not have; "
+                f"{OTHER}"
             )
-        if not isinstance(found, nn.Linear | Conv1D):
-            kind = type(found).__name__
-            raise self._fault(f"linear layers, found {_names(layer)[0]}, of {kind}; {MERGE}")
-        every = model.named_parameters(remove_duplicate=False)
-        names = [name for name, one in every if one is found.weight]
-        if len(names) > 1:
+        if not isinstance(module, nn.Linear | Conv1D):
+            raise self._fault(f"linear layers, found {name}, of {type(module).__name__}; {MERGE}")
+        parameters = model.named_parameters(remove_duplicate=False)
+        shared = {other for other, weight in parameters if weight is module.weight}
+        if others := sorted(shared - {f"{layer}.weight"}):
             raise self._fault(
-                f"layers with weights of their own, found {_names(layer)[0]}, whose weights are "
-                f"those of {', '.join(sorted({*names} - {f'{layer}.weight'}))}, too; untie them "
-                f"(tie_word_embeddings=False), {MERGE}"
+                f"layers that share no weights, found {name}, whose weights are those of "
+                f"{', '.join(others)}, too; untie them (tie_word_embeddings=False), {MERGE}"
             )
-        return found.weight, isinstance(found, Conv1D)
+        return module.weight, isinstance(module, Conv1D)
 
     def _factors(self, file: Any, layer: str, like: Tensor) -> tuple[Tensor, Tensor]:
-        """B (out, r) and A (r, in) of a layer, for weights `like` (out, in), in float32."""
+        """A (r, in) and B (out, r) of a layer, for weights `like` (out, in), in float32."""
         rank, (rows, columns) = self._number("r", layer), like.shape
-        found = []
-        for name, shape in zip(_names(layer), ([rank, columns], [rows, rank]), strict=True):
-            own = file.get_slice(name).get_shape()
-            if own != shape:
+        factors = []
+        for name, expected in zip(_names(layer), ([rank, columns], [rows, rank]), strict=True):
+            shape = file.get_slice(name).get_shape()
+            if shape != expected:
                 raise self._fault(
-                    f"{name} of {product(shape)}, found {product(own)}; {OTHER}, or copy the "
+                    f"{name} of {product(expected)}, found {product(shape)}; {OTHER}, or copy the "
                     "adapter again"
                 )
             tensor = file.get_tensor(name)
             if not tensor.is_floating_point() or not tensor.float().isfinite().all():
                 raise self._fault(f"finite numbers, found others in {name}; copy the file again")
-            found.append(tensor.float())
-        return found[1], found[0]
-
-    def _scale(self, layer: str, a: Tensor) -> float:
-        """The factor s of a layer."""
-        alpha = float(self._number("lora_alpha", layer))
-        return alpha / (math.sqrt(len(a)) if self.config.get("use_rslora") else len(a))
+            factors.append(tensor.float())
+        return factors[0], factors[1]
 
     def _number(self, name: str, layer: str) -> Any:
         """Rank or α of a layer: that of the first key that its name ends with, or of all."""
         patterns = self.config.get(NUMBERS[name]) or {}
-        own = (value for key, value in patterns.items() if re.match(rf"(.*\.)?({key})$", layer))
-        return next(own, self.config[name])
+        fits = (value for key, value in patterns.items() if re.match(rf"(.*\.)?({key})$", layer))
+        return next(fits, self.config[name])
 
     def _fault(self, expected: str) -> CausalFolderError:
         return CausalFolderError(f"{self.weights}: expected {expected}")
@@ -143,19 +134,15 @@ def read_adapter(folder: Path | None) -> LoraAdapter | None:
     config, weights = folder / ADAPTER, folder / WEIGHTS
     for path in (config, weights):
         if not path.is_file():
-            found = f"only {PICKLE}, a pickle" if (folder / PICKLE).exists() else f"no {path.name}"
+            other = f"only {PICKLE}, a pickle" if (folder / PICKLE).exists() else f"no {path.name}"
             raise CausalFolderError(
-                f"{folder}: expected {ADAPTER} and {WEIGHTS} of a LoRA adapter, found {found}; "
+                f"{folder}: expected {ADAPTER} and {WEIGHTS} of a LoRA adapter, found {other}; "
                 "write it again with save_pretrained(DIR, safe_serialization=True) of peft"
             )
     stated = read_json(config)
     _check(config, stated)
-    layers = _layers(weights)
-    whole = hashlib.sha256()
-    for path in (config, weights):
-        with path.open("rb") as file:
-            whole.update(hashlib.file_digest(file, "sha256").digest())
-    return LoraAdapter(weights, stated, whole.hexdigest(), layers)
+    digest = hashlib.sha256(digest_of(config) + digest_of(weights)).hexdigest()
+    return LoraAdapter(weights, stated, digest, _layers(weights))
 
 
 def _check(path: Path, config: Mapping[str, Any]) -> None:
@@ -167,23 +154,19 @@ def _check(path: Path, config: Mapping[str, Any]) -> None:
                 f"{path}: expected plain LoRA, found {key} {json.dumps(value):.60}; {MERGE}"
             )
     for key, pattern in NUMBERS.items():
-        given = config.get(key), config.get(pattern) or {}
-        if not _is_sound(*given, whole=key == "r"):
+        value, patterns = config.get(key), config.get(pattern) or {}
+        kinds = (int,) if key == "r" else (int, float)
+        # PEFT takes regular expressions, too: a stranger's may take time without end
+        if (
+            not isinstance(patterns, dict)
+            or not all(map(_LITERAL.fullmatch, patterns))
+            or not all(type(n) in kinds and 0 < n < MOST for n in (value, *patterns.values()))
+        ):
             raise CausalFolderError(
                 f"{path}: expected positive numbers as {key} and in {pattern}, there by the ends "
-                f"of layers' names, found {json.dumps(given):.60}; copy the file again, or {MERGE}"
+                f"of layers' names, found {json.dumps((value, patterns)):.60}; copy the file "
+                f"again, or {MERGE}"
             )
-
-
-def _is_sound(number: Any, patterns: Any, *, whole: bool) -> bool:
-    """Whether a number and those of layers are positive, and the layers given by their names.
-
-    PEFT takes regular expressions, too: a stranger's may take time without end.
-    """
-    if not isinstance(patterns, dict) or not all(map(_LITERAL.fullmatch, patterns)):
-        return False
-    kinds = (int,) if whole else (int, float)
-    return all(type(one) in kinds and 0 < one < MOST for one in (number, *patterns.values()))
 
 
 def _layers(path: Path) -> tuple[str, ...]:
@@ -202,7 +185,7 @@ def _layers(path: Path) -> tuple[str, ...]:
         raise CausalFolderError(
             f"{path}: expected safetensors ({fault}); copy the file again"
         ) from None
-    layers = {found[1] for name in names if (found := _NAME.fullmatch(name))}
+    layers = {match[1] for name in names if (match := _NAME.fullmatch(name))}
     pairs = {name for layer in layers for name in _names(layer)}
     if lost := sorted(pairs - names):
         raise CausalFolderError(f"{path}: expected {lost[0]}, found none; copy the file again")

@@ -1,7 +1,7 @@
 """Text drawn from a document language model, word by word, sentence by sentence.
 
-Ancestral sampling, as `sample` of the program of Ji et al. 2016 (arXiv:1511.03962). Documents
-are drawn side by side, each with random numbers of its own, one for a word.
+Ancestral sampling, as `sample` of the program of Ji et al. 2016 (arXiv:1511.03962). Each document
+has a random generator, and each word a random number of it.
 """
 
 from __future__ import annotations
@@ -44,19 +44,16 @@ def sample(
     start: Corpus | None = None,
     together: int = TOGETHER,
 ) -> Iterator[SampledDocument]:
-    """Documents drawn from a model, one after the other; each continues the only one of `start`.
+    """Documents drawn from a model, each a continuation of the only document of `start`.
 
-    Drawn are the words and, after at least one word, `</s>`; `<unk>` and `<s>` never are: the
-    probabilities of the others are divided by their sum. temperature: words are drawn with
-    probabilities proportional to p^(1/temperature). longest: words after which a sentence ends
-    if no `</s>` was drawn. A sentence is drawn in the context that a model which reads the
-    sentences before it has.
+    Drawn are the words and, after at least one word, `</s>`, never `<unk>` and `<s>`, with
+    probabilities proportional to p^(1/temperature). longest: words after which a sentence is cut.
 
     The seed and a document's number decide its text. `together` documents are drawn at a time;
-    another batch, device or number of threads changes a word only where a random number is
-    within rounding, about 1e-6, of the border between two words. O(V R) time a word; together ·
-    V probabilities in memory. LogProbError if the model returns NaN, ValueError if it has no words
-    or does not predict `</s>`.
+    another batch, device or number of threads changes a word only where a random number is within
+    rounding, about 1e-6, of the border between two words. O(V R) time a word; together · V
+    probabilities in memory. LogProbError if the model returns NaN, ValueError if it has no words or
+    does not predict `</s>`.
     """
     if not model.head.predicts_end:
         raise ValueError("a model of bags of words draws no sentences")
@@ -99,13 +96,17 @@ def _sentences(
     words = torch.full((len(sentences), 1), START, device=contexts.device)
     states = [model.kept(state)]
     for n in range(longest):
-        read = _prefixes(words, states)
+        # heads may look at all words before, so features are those of all positions
+        place = torch.arange(words.numel(), device=words.device).view(n + 1, len(words))
+        before = place - len(words)
+        before[0] = -1
+        columns = words.T.flatten(), before.flatten(), (place % len(words)).flatten(), place[-1]
+        read = ReadSentences(Positions(*columns, n), PositionStates.cat(states))
         features = model.features(read, contexts.take(alive))[read.positions.last]
         log_probs = model.head.log_probabilities(features).double() / temperature
         log_probs[:, [UNKNOWN, START] if n else [UNKNOWN, START, END]] = -torch.inf
-        own = alive.tolist()
-        drawn = _drawn(log_probs, [generators[d].random() for d in own])
-        for d, word in zip(own, drawn.tolist(), strict=True):
+        drawn = _drawn(log_probs, [generators[d].random() for d in alive.tolist()])
+        for d, word in zip(alive.tolist(), drawn.tolist(), strict=True):
             if word == END:
                 ended[d] = True
             else:
@@ -115,33 +116,17 @@ def _sentences(
             break
         alive, state = alive[on], model.step(state.take(on), drawn[on], inputs[drawn[on]])
         words = torch.cat([words[on], drawn[on, None]], dim=1)
-        states = [*(one.take(on) for one in states), model.kept(state)]
+        states = [*(kept.take(on) for kept in states), model.kept(state)]
     return list(zip(sentences, ended, strict=True))
 
 
-def _prefixes(words: Tensor, states: Sequence[PositionStates]) -> ReadSentences:
-    """Beginnings of A sentences as they were read: words (A, n + 1) from `<s>` on, n + 1 states.
-
-    Heads may look at all words before, so features are those of all positions.
-    """
-    sentences, positions = words.shape
-    place = torch.arange(sentences * positions, device=words.device).view(positions, sentences)
-    before = place - sentences
-    before[0] = -1
-    columns = words.T.flatten(), before.flatten(), (place % sentences).flatten(), place[-1]
-    return ReadSentences(Positions(*columns, positions - 1), PositionStates.cat(states))
-
-
 def _drawn(log_probs: Tensor, uniform: Sequence[float]) -> Tensor:
-    """(A,) words, by inverting the distribution functions of log_probs (A, V) at (A,) numbers.
-
-    log_probs: float64, with any normaliser. LogProbError for NaN.
-    """
+    """(A,) words, by inverting the distributions of log_probs (A, V), of any normaliser; no NaN."""
     if log_probs.isnan().any():
         raise LogProbError("a language model returned NaN")
     sums = (log_probs - log_probs.amax(dim=1, keepdim=True)).exp().cumsum(dim=1)
     total = sums[:, -1:]
-    given = torch.tensor(uniform, dtype=torch.float64, device=sums.device)[:, None] * total
+    points = torch.tensor(uniform, dtype=torch.float64, device=sums.device)[:, None] * total
     # a product rounded up to the total would lead beyond the last word
-    given = torch.minimum(given, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(sums, given, right=True)[:, 0]
+    points = torch.minimum(points, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(sums, points, right=True)[:, 0]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import Backend
-from lm.causal import CHECK, STORED, cache_argument
+from lm.causal import STORED, cache_argument, check_scores
 from lm.causal_folder import (
     SEQ2SEQ,
     Adapter,
@@ -32,7 +32,6 @@ from lm.causal_folder import (
     open_folder,
     positions_of,
 )
-from lm.generation import Generated, GenerationSettings, TokensOfGroups
 from lm.scoring import EngineCounts
 from lm.trie import Candidates, Indices, build
 
@@ -47,8 +46,7 @@ Ids = tuple[int, ...]
 class SourceAndTarget(NamedTuple):
     """Input of the encoder and labels of the decoder, special tokens included.
 
-    context: number of labels, after those that the tokenizer puts before a text, that are given and
-    not scored.
+    context: number of labels, after the special ones before a text, that are not scored.
     """
 
     source: Ids
@@ -73,12 +71,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TranslationTexts:
-    """What a sequence-to-sequence model reads and predicts of texts.
-
-    tokenizer: of transformers; digest: SHA-256 of the model's files, and of an adapter's;
-    positions: most tokens of a source or a translation; source, target: special tokens around
-    texts.
-    """
+    """Tokenizer and frames; positions: most tokens of a text; digest: SHA-256 of all files."""
 
     tokenizer: Any
     digest: str
@@ -94,17 +87,12 @@ class TranslationTexts:
         """Whether a letter of a source or translation is read as neither unknown nor bytes."""
         (ids,) = self.encode([letter], target=target)
         names = self.tokenizer.convert_ids_to_tokens(ids)
-        return not any(id == self.tokenizer.unk_token_id for id in ids) and not any(
-            map(_BYTE.fullmatch, names)
-        )
+        return self.tokenizer.unk_token_id not in ids and not any(map(_BYTE.fullmatch, names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TranslationModel(TranslationTexts):
-    """A sequence-to-sequence model that was read back.
-
-    model: of transformers, in evaluation mode; start: the token that the decoder reads first.
-    """
+    """A model of transformers, in evaluation mode; start: first token that the decoder reads."""
 
     model: Any
     start: int
@@ -136,49 +124,42 @@ def open_translation_model(
     source, target = frames(folder, tokenizer, src, tgt)
     if tokenizer.eos_token_id not in target.after:
         raise CausalFolderError(
-            f"{folder}: expected a tokenizer that ends texts with a token, "
-            f"{tokenizer.eos_token or 'eos'}, found one that does not; copy the tokenizer from the "
-            "model's own folder"
+            f"{folder}: expected a tokenizer that ends texts with {tokenizer.eos_token or 'eos'}, "
+            "found another; copy the tokenizer from the folder of the model"
         )
     positions = positions_of(model.config, "max_position_embeddings")
-    start = _start(model, target.around([[tokenizer.eos_token_id]]))
+    start = model.config.decoder_start_token_id
+    if shifted := getattr(model, "prepare_decoder_input_ids_from_labels", None):
+        labels = target.around([[tokenizer.eos_token_id]])
+        start = shifted(torch.tensor([labels]))[0, 0]  # in some models the language
     digest = folder_digest(folder, adapter)
     model = model.to(device).eval()
-    return TranslationModel(tokenizer, digest, positions, source, target, model, start)
+    return TranslationModel(tokenizer, digest, positions, source, target, model, int(start))
 
 
 def _encode(
     tokenizer: Any, texts: Sequence[str], *, target: bool, special: bool
 ) -> list[list[int]]:
     """Ids of texts as sources or translations; what looks like a special token is text."""
-    given = {"text_target" if target else "text": list(texts)}
-    found: list[list[int]] = tokenizer(
-        **given, add_special_tokens=special, split_special_tokens=True, verbose=False
+    sides = {"text_target" if target else "text": list(texts)}
+    ids: list[list[int]] = tokenizer(
+        **sides, add_special_tokens=special, split_special_tokens=True, verbose=False
     )["input_ids"]
-    return found
-
-
-def _start(model: Any, labels: Ids) -> int:
-    """The token that the decoder reads first: in some models that of the language."""
-    shifted = getattr(model, "prepare_decoder_input_ids_from_labels", None)
-    if shifted is None:
-        return int(model.config.decoder_start_token_id)
-    return int(shifted(torch.tensor([labels]))[0, 0])
+    return ids
 
 
 def frames(folder: Path, tokenizer: Any, src: str | None, tgt: str | None) -> tuple[Frame, Frame]:
     """Special tokens around sources and translations in these languages."""
-    vocabulary = tokenizer.get_vocab()
-    given, mark = {"src": src, "tgt": tgt}, ""
+    vocabulary, mark = tokenizer.get_vocab(), ""
     if hasattr(tokenizer, "src_lang"):
-        tokens = getattr(tokenizer, "lang_code_to_token", None) or {
-            one: one for one in tokenizer.all_special_tokens if _CODE.fullmatch(one)
+        codes = getattr(tokenizer, "lang_code_to_token", None) or {
+            token: token for token in tokenizer.all_special_tokens if _CODE.fullmatch(token)
         }
-        for key, code in given.items():
-            _check_language(folder, key, code, tokens)
+        for key, code in (("src", src), ("tgt", tgt)):
+            _check_language(folder, key, code, codes)
             setattr(tokenizer, f"{key}_lang", code)
     else:
-        codes = {m[1]: m[0] for one in vocabulary if (m := _MARIAN.fullmatch(one))}
+        codes = {m[1]: m[0] for token in vocabulary if (m := _MARIAN.fullmatch(token))}
         _check_language(folder, "src", src, {})
         _check_language(folder, "tgt", tgt, codes)
         mark = codes.get(tgt or "", "")
@@ -194,21 +175,19 @@ def frames(folder: Path, tokenizer: Any, src: str | None, tgt: str | None) -> tu
 
 def _check_language(folder: Path, key: str, code: str | None, tokens: Mapping[str, str]) -> None:
     """CausalFolderError for a language that is not among those with a token, or for none."""
-    if code is None and not tokens:
-        return
     side = "sources" if key == "src" else "translations"
-    if not tokens:
+    if code is not None and not tokens:
         raise CausalFolderError(
             f"{folder}: {key}={code}: its tokenizer has no tokens for languages of {side}; leave "
             f"{key}= out"
         )
-    if code is None:
+    if code is None and tokens:
         some = ", ".join([*tokens][:_NAMED])
         raise CausalFolderError(
             f"{folder}: expected {key}=CODE behind the folder, the language of {side}, found none: "
             f"its tokenizer has tokens for {some}{' and others' * (len(tokens) > _NAMED)}"
         )
-    if code not in tokens:
+    if code is not None and code not in tokens:
         near = difflib.get_close_matches(code, tokens, _NAMED, 0.3) or sorted(tokens)[:_NAMED]
         raise CausalFolderError(
             f"{folder}: {key}={code}: its tokenizer has no such language; did you mean "
@@ -216,12 +195,64 @@ def _check_language(folder: Path, key: str, code: str | None, tokens: Mapping[st
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GenerationSettings:
+    """How translations of a source are searched for: by beam search, or drawn from the model.
+
+    number: of translations; beam: width of the beam; temperature: of draws, None for beam search;
+    epsilon: tokens of a smaller probability are not drawn; longest: most tokens of a translation;
+    groups: of the beam, equally wide; penalty: as of `TokensOfGroups`.
+    """
+
+    number: int
+    beam: int
+    temperature: float | None = None
+    epsilon: float = 0.0
+    longest: int = 200
+    groups: int = 1
+    penalty: float = 0.0
+
+
+class Generated(NamedTuple):
+    """A translation without special tokens, whether it ended, and log p / length (0 of draws)."""
+
+    tokens: list[int]
+    ended: bool
+    score: float
+
+
+@dataclass(slots=True, eq=False)
+class TokensOfGroups:
+    """What a group of beams pays for the tokens that earlier groups have at the same place.
+
+    Hamming diversity of Vijayakumar et al. 2018 (arXiv:1610.02424, §3), `penalty` nats for each
+    beam. A group depends on the tokens of earlier groups at the same place alone, so groups may be
+    searched one after the other. Ends of translations cost nothing, nor do tokens at the last place
+    of the longest ones, after which no scores are asked for.
+
+    first: number of tokens before those that are searched; groups: for each group so far, the
+    tokens of its beams, place by place.
+    """
+
+    penalty: float
+    first: int
+    groups: list[list[Tensor]] = field(default_factory=list)
+
+    def __call__(self, ids: Tensor, scores: Tensor) -> Tensor:
+        """Scores (B, V) of the next tokens of the beams (B, L) of one source, less penalties."""
+        *earlier, current = self.groups
+        place = ids.shape[1] - self.first
+        if place:
+            current.append(ids[:, -1])
+        taken = [tokens[place] for tokens in earlier if place < len(tokens)]
+        if not taken:
+            return scores
+        return scores - self.penalty * torch.bincount(torch.cat(taken), minlength=scores.shape[1])
+
+
 @dataclass(slots=True, eq=False)
 class TranslationEngine:
-    """A sequence-to-sequence model that scores translations on a backend.
-
-    counts: as of the engine of our own models; `nodes` are tokens that the decoder read.
-    """
+    """A model on a backend; `nodes` of its counts are tokens that the decoder read."""
 
     model: TranslationModel
     backend: Backend
@@ -234,33 +265,26 @@ class TranslationEngine:
         words = [ids[(7 * i + 3) % len(ids)] for i in range(9)]
         sources = [self.model.source.around([words[a:b]]) for a, b in ((0, 3), (2, 4))]
         texts = [words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]
-        targets = [self.model.target.around([one]) for one in texts]
-        pairs = [SourceAndTarget(sources[0], one) for one in targets]
-        pairs.append(SourceAndTarget(sources[1], targets[0]))
-        plain = np.array([self.plain_score(one) for one in pairs])
-        if not np.isfinite(plain).all():
-            raise ValueError("it returns NaN or no probability; are its files damaged?")
-        try:
-            found = np.concatenate(self.scores([pairs[:4], pairs[4:]]))
-        except (RuntimeError, TypeError, ValueError, AttributeError):  # key–value pairs not taken
-            found = np.full_like(plain, np.inf)
+        targets = [self.model.target.around([text]) for text in texts]
+        pairs = [SourceAndTarget(sources[0], target) for target in targets]
+        other = [SourceAndTarget(sources[1], targets[0])]
+        check_scores(
+            [self.plain_score(pair) for pair in (*pairs, *other)],
+            lambda: np.concatenate(self.scores([pairs, other])),
+            self.backend.dtype,
+            f"{type(self.model.model).__name__} scores a prefix tree otherwise than its own loss",
+            "give a model such as Marian, NLLB, M2M100, mBART or T5",
+        )
         self.counts = EngineCounts()
-        worst = float(np.abs(found - plain).max())
-        if not worst <= (CHECK if self.backend.dtype == "float32" else 100 * CHECK):
-            by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on one"
-            raise ValueError(
-                f"{type(self.model.model).__name__} scores a prefix tree otherwise than its own "
-                f"loss ({by}); give a model such as Marian, NLLB, M2M100, mBART or T5"
-            )
 
-    def plain_score(self, one: SourceAndTarget) -> float:
+    def plain_score(self, pair: SourceAndTarget) -> float:
         """Log p of all labels by the model's own loss, without any of the engine."""
         device = self.backend.device
         with torch.no_grad():
-            labels = torch.tensor([one.target], device=device)
-            source = torch.tensor([one.source], device=device)
+            labels = torch.tensor([pair.target], device=device)
+            source = torch.tensor([pair.source], device=device)
             loss = self.model.model(input_ids=source, labels=labels).loss
-        return -float(loss) * len(one.target)
+        return -float(loss) * len(pair.target)
 
     def scores(self, requests: Sequence[Sequence[SourceAndTarget]]) -> list[NDArray[np.float64]]:
         """Log p (K,) of each request's translations, in nats: sums over their labels.
@@ -272,30 +296,27 @@ class TranslationEngine:
             return self.backend.with_fewer_tokens(lambda: self._scores(requests))
 
     def _scores(self, requests: Sequence[Sequence[SourceAndTarget]]) -> list[NDArray[np.float64]]:
-        pairs = [one for own in requests for one in own]
-        owners = [r for r, own in enumerate(requests) for _ in own]
+        pairs = [*chain.from_iterable(requests)]
+        owners = [r for r, request in enumerate(requests) for _ in request]
         groups: dict[tuple[int, Ids], list[int]] = {}
-        for n, (owner, one) in enumerate(zip(owners, pairs, strict=True)):
+        for n, (owner, pair) in enumerate(zip(owners, pairs, strict=True)):
             apart = owner if self.backend.deterministic else 0
-            groups.setdefault((apart, one.source), []).append(n)
-        found = np.zeros(len(pairs))
+            groups.setdefault((apart, pair.source), []).append(n)
+        scores = np.zeros(len(pairs))
         for batch in self._batches(pairs, list(groups.values())):
-            rows = [n for group in batch for n in group]
+            rows = [*chain.from_iterable(batch)]
             roots = np.repeat(np.arange(len(batch)), [len(group) for group in batch])
-            own = [pairs[n] for n in rows]
+            translations = [pairs[n] for n in rows]
             read = self._levels if len(rows) > len(batch) else self._at_once
-            found[rows] = read([pairs[group[0]].source for group in batch], own, roots)
-            self.counts.tokens += sum(len(one.target) - one.context for one in own)
-        return np.split(found, np.cumsum([len(own) for own in requests])[:-1])
+            sources = [pairs[group[0]].source for group in batch]
+            scores[rows] = read(sources, translations, roots)
+            self.counts.tokens += sum(len(pair.target) - pair.context for pair in translations)
+        return np.split(scores, np.cumsum([*map(len, requests)])[:-1])
 
     def _batches(
         self, pairs: Sequence[SourceAndTarget], groups: Sequence[list[int]]
     ) -> Iterator[list[list[int]]]:
-        """Groups of translations of one source each, as many together as fit.
-
-        Those of several translations together, in lexicographic order where they are parted; those
-        of one apart, the ones of about the same length together.
-        """
+        """Groups of translations of a source, as many as fit; groups of one apart, by length."""
         most = STORED * self.backend.tokens(1)
         work: list[tuple[bool, int, int, list[int]]] = []
         for group in groups:
@@ -307,7 +328,7 @@ class TranslationEngine:
             work += [(len(p) == 1, longest if len(p) == 1 else 0, source, p) for p in parts]
         batch: list[list[int]] = []
         held, alone = 0, False
-        for single, longest, source, part in sorted(work, key=lambda one: one[:3]):
+        for single, longest, source, part in sorted(work, key=lambda item: item[:3]):
             floats = self._floats(source, longest or max(len(pairs[n].target) for n in part))
             floats *= longest if single else len(part)
             full = held + floats > most or single != alone
@@ -331,8 +352,8 @@ class TranslationEngine:
     def _encoded(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """States (S, L, R) of sources, and which of them are of tokens (S, L)."""
         ids, mask = _padded(sources, self.model.tokenizer.pad_token_id or 0, self.backend.device)
-        found = self.model.model.get_encoder()(input_ids=ids, attention_mask=mask)
-        return found.last_hidden_state, mask
+        output = self.model.model.get_encoder()(input_ids=ids, attention_mask=mask)
+        return output.last_hidden_state, mask
 
     def _logits(self, encoded: tuple[Tensor, Tensor], tokens: Tensor, **cache: Any) -> Tensor:
         """Logits (N, L, V) after each of the decoder's tokens (N, L), of N encoded sources."""
@@ -340,26 +361,29 @@ class TranslationEngine:
 
         states, mask = encoded
         self.counts.nodes += tokens.numel()
-        found: Tensor = self.model.model(
+        logits: Tensor = self.model.model(
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
             attention_mask=mask,
             decoder_input_ids=tokens,
             use_cache=bool(cache),
             **cache,
         ).logits
-        return found.float()
+        return logits.float()
 
     def _levels(
         self, sources: Sequence[Ids], pairs: Sequence[SourceAndTarget], roots: Indices
     ) -> NDArray[np.float64]:
-        """Scores (n,) of translations of some sources: of which one says `roots`.
-
-        O(distinct prefixes) tokens are read.
-        """
+        """Scores (n,) of translations of the sources `roots`; a token is read a distinct prefix."""
         from transformers import DynamicCache, EncoderDecoderCache
 
-        lists, rows, signs = _with_contexts(pairs, len(self.model.target.before))
-        forest = build(lists, np.arange(len(rows)), roots[rows], len(sources))
+        first, terms = len(self.model.target.before), list[tuple[Ids, int, float]]()
+        for n, (_, target, context) in enumerate(pairs):
+            terms.append((target, n, 1.0))
+            if context:  # all labels, less those up to its end, and those before it
+                terms += [(target[: first + context], n, -1.0), (target[:first], n, 1.0)]
+        texts, numbers, signs = zip(*terms, strict=True)
+        rows = np.array(numbers)
+        forest = build(Candidates.of([texts]), np.arange(len(rows)), roots[rows], len(sources))
         device, model = self.backend.device, self.model.model
         states, mask = self._encoded(sources)
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
@@ -367,7 +391,7 @@ class TranslationEngine:
         read[forest.parent[len(sources) :]] = True
         nodes = np.arange(len(sources))
         tokens = np.full(len(nodes), self.model.start)
-        terms = []
+        log_probs = []
         for begin, end in pairwise(forest.levels[1:]):
             owners = torch.from_numpy(forest.root[nodes]).to(device)
             ids = torch.from_numpy(tokens)[:, None].to(device)
@@ -376,55 +400,55 @@ class TranslationEngine:
             places = np.searchsorted(nodes, forest.parent[begin:end])
             at = torch.from_numpy(places).to(device)
             words = torch.from_numpy(forest.token[begin:end]).to(device)
-            terms.append(logits[at, words] - logits.logsumexp(dim=1)[at])
+            log_probs.append(logits[at, words] - logits.logsumexp(dim=1)[at])
             kept = np.flatnonzero(read[begin:end])
             nodes, tokens = begin + kept, forest.token[begin + kept]
             if len(nodes):
                 cache.reorder_cache(at[torch.from_numpy(kept).to(device)])
-        into = torch.cat(terms).cpu()[:, None]
-        sums = forest.sums(into, torch.zeros(len(forest), 1))[:, 0]
-        return np.bincount(rows, weights=signs * sums, minlength=len(pairs)).astype(np.float64)
+        into = torch.cat(log_probs).cpu()[:, None]
+        sums = np.array(signs) * forest.sums(into, torch.zeros(len(forest), 1))[:, 0]
+        return np.bincount(rows, weights=sums, minlength=len(pairs)).astype(np.float64)
 
     def _at_once(
         self, sources: Sequence[Ids], pairs: Sequence[SourceAndTarget], roots: Indices
     ) -> NDArray[np.float64]:
         """Scores (n,) of a translation of each source, in one pass."""
         device, first = self.backend.device, len(self.model.target.before)
-        labels, _ = _padded([one.target for one in pairs], 0, device)
+        labels, _ = _padded([pair.target for pair in pairs], 0, device)
         tokens = torch.cat([torch.full_like(labels[:, :1], self.model.start), labels[:, :-1]], 1)
         logits = self._logits(self._encoded(sources), tokens)
-        found = logits.gather(2, labels[:, :, None])[:, :, 0] - logits.logsumexp(dim=2)
+        log_probs = logits.gather(2, labels[:, :, None])[:, :, 0] - logits.logsumexp(dim=2)
         places = np.arange(labels.shape[1])
-        ends = np.array([[len(one.target), first + one.context] for one in pairs])
+        ends = np.array([[len(pair.target), first + pair.context] for pair in pairs])
         scored = (places < ends[:, :1]) & ((places < first) | (places >= ends[:, 1:]))
-        sums: NDArray[np.float64] = np.where(scored, found.cpu().double().numpy(), 0).sum(axis=1)
+        sums: NDArray[np.float64] = np.where(scored, log_probs.cpu().double(), 0).sum(axis=1)
         return sums
 
     # Search for translations
 
     def generated(
-        self, sources: Sequence[Ids], given: GenerationSettings, seed: int
+        self, sources: Sequence[Ids], settings: GenerationSettings, seed: int
     ) -> list[list[Generated]]:
         """Translations of each source, by `generate` of transformers: best first, or as drawn.
 
         Draws depend on the sources, their order and the seed alone. Of several groups there is one
         source, and the translations of one group follow those of another.
         """
-        if given.groups == 1:
-            return self._generated(sources, given, seed, [])
-        first = 1 + len(self.model.target.before)
-        tokens, beam = TokensOfGroups(given.penalty, first), given.beam // given.groups
-        way, found = replace(given, number=beam, beam=beam), list[Generated]()
-        for _ in range(given.groups):
-            tokens.begin_group()
-            [own] = self._generated(sources, way, seed, [tokens])
-            found += own
-        return [found]
+        if settings.groups == 1:
+            return self._generated(sources, settings, seed, [])
+        tokens = TokensOfGroups(settings.penalty, 1 + len(self.model.target.before))
+        beam = settings.beam // settings.groups
+        of_group, translations = replace(settings, number=beam, beam=beam), list[Generated]()
+        for _ in range(settings.groups):
+            tokens.groups.append([])
+            [more] = self._generated(sources, of_group, seed, [tokens])
+            translations += more
+        return [translations]
 
     def _generated(
         self,
         sources: Sequence[Ids],
-        given: GenerationSettings,
+        settings: GenerationSettings,
         seed: int,
         processors: Sequence[TokensOfGroups],
     ) -> list[list[Generated]]:
@@ -435,35 +459,34 @@ class TranslationEngine:
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         ids, mask = _padded(sources, model.tokenizer.pad_token_id or 0, device)
         begin = torch.tensor([[model.start, *model.target.before]] * len(sources), device=device)
-        way: dict[str, Any] = {"num_beams": given.beam, "do_sample": False}
-        if given.temperature is not None:
-            way = {"num_beams": 1, "do_sample": True, "temperature": given.temperature, "top_k": 0}
-            way |= {"top_p": 1.0, "epsilon_cutoff": given.epsilon}
-        longest = min(given.longest, model.positions - len(model.target))
+        way: dict[str, Any] = {"num_beams": settings.beam, "do_sample": False}
+        if settings.temperature is not None:
+            way = {"num_beams": 1, "do_sample": True, "temperature": settings.temperature}
+            way |= {"top_k": 0, "top_p": 1.0, "epsilon_cutoff": settings.epsilon}
         with self.backend.inference(), torch.random.fork_rng():
             torch.manual_seed(seed)
-            found = model.model.generate(
+            output = model.model.generate(
                 input_ids=ids,
                 attention_mask=mask,
                 decoder_input_ids=begin,
-                num_return_sequences=given.number,
-                max_new_tokens=longest,
+                num_return_sequences=settings.number,
+                max_new_tokens=min(settings.longest, model.positions - len(model.target)),
                 max_length=None,
                 return_dict_in_generate=True,
-                output_scores=given.temperature is None,
+                output_scores=settings.temperature is None,
                 logits_processor=LogitsProcessorList(processors),
                 **{cache_argument(model.model): cache},
                 **way,
             )
-        end, texts = model.tokenizer.eos_token_id, found.sequences[:, begin.shape[1] :].tolist()
-        scores = getattr(found, "sequences_scores", None)
-        rows = [
+        end, rows = model.tokenizer.eos_token_id, output.sequences[:, begin.shape[1] :].tolist()
+        scores = getattr(output, "sequences_scores", None)
+        scores = [0.0] * len(rows) if scores is None else scores.tolist()
+        translations = [
             Generated(row[: row.index(end)] if end in row else row, end in row, score)
-            for row, score in zip(
-                texts, [0.0] * len(texts) if scores is None else scores.tolist(), strict=True
-            )
+            for row, score in zip(rows, scores, strict=True)
         ]
-        return [rows[a : a + given.number] for a in range(0, len(rows), given.number)]
+        number = settings.number
+        return [translations[a : a + number] for a in range(0, len(rows), number)]
 
 
 def _padded(rows: Sequence[Ids], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -472,20 +495,3 @@ def _padded(rows: Sequence[Ids], pad: int, device: torch.device) -> tuple[Tensor
     longest = int(lengths.max())
     ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
     return ids.to(device), (torch.arange(longest) < lengths[:, None]).long().to(device)
-
-
-def _with_contexts(
-    pairs: Sequence[SourceAndTarget], first: int
-) -> tuple[Candidates, Indices, NDArray[np.float64]]:
-    """Labels whose sums, times their signs, add up to the scores of pairs, and the pair of each.
-
-    All labels less those up to the end of the context, and those before it.
-    """
-    found: list[tuple[Ids, int, float]] = []
-    for n, one in enumerate(pairs):
-        found.append((one.target, n, 1.0))
-        if one.context:
-            found.append((one.target[: first + one.context], n, -1.0))
-            found.append((one.target[:first], n, 1.0))
-    texts, rows, signs = zip(*found, strict=True)
-    return Candidates.of([texts]), np.array(rows), np.array(signs)

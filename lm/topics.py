@@ -1,10 +1,9 @@
 """Discrete topics of any sequence of words, by sums over the words; how they are learned, and kept.
 
 A topic model is a table of weights of words, and a weight of each topic. The topic of a sequence is
-the one with the largest sum, so that a prefix needs one vector of sums and one addition a word.
-Weights are whole numbers: sums do not depend on the order of the words, the batch or the device,
-and no rounding decides a topic. `lm.composition.TOPIC_MODELS` names how weights are learned, from
-stretches of documents. A folder has safetensors, a vocabulary, and a manifest `topics.json`.
+that of the largest sum, so that a prefix needs a vector of sums and an addition a word. Weights are
+whole numbers: no order of words, batch, device or rounding decides a topic. Weights are learned
+(`lm.composition.TOPIC_MODELS`) from stretches of documents.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ MANIFEST = "topics.json"
 class TopicModel(nn.Module):
     """Topics of sequences of words: 1 + argmax_z (prior_z + Σ_i weight[w_i, z]).
 
-    The lowest z of equal ones; 0 where no word counts. terms: (V, 1 + N) of each word: 1 if it
-    counts, then its weights; prior: (N,). Words outside the vocabulary do not count, nor do those
-    that the topics were learned without. Before `learn` the weights are random.
+    The lowest z of equal sums; 0 where no word counts. terms: (V, 1 + N) of each word: 1 if it
+    counts, as words do that the topics were learned with, then its weights; prior: (N,). Before
+    `learn` the weights are random.
     """
 
     terms: Tensor
@@ -76,13 +75,13 @@ class TopicModel(nn.Module):
         return torch.where(sums[:, 0] > 0, best + 1, 0)
 
     def of_sentence(self, words: NDArray[np.int32]) -> int:
-        """The topic of one sentence."""
+        """The topic of a sentence."""
         ids = torch.from_numpy(words.astype(np.int64)).to(self.terms.device)
         return int(self.of_sums(self.of_words(ids).sum(dim=0, keepdim=True))[0])
 
     def of_corpus(self, corpus: Corpus) -> NDArray[np.int64]:
         """The topics (S,) of the sentences of a corpus; O(words · N) time."""
-        found = [np.zeros(0, dtype=np.int64)]
+        topics = [np.zeros(0, dtype=np.int64)]
         for begin in range(0, corpus.n_sentences, AT_ONCE):
             bounds = corpus.sentences[begin : begin + AT_ONCE + 1]
             ids = torch.from_numpy(corpus.tokens[bounds[0] : bounds[-1]].astype(np.int64))
@@ -90,14 +89,11 @@ class TopicModel(nn.Module):
             rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
             sums = terms.new_zeros(len(bounds) - 1, terms.shape[1])
             sums.index_add_(0, torch.from_numpy(rows).to(terms.device), terms)
-            found.append(self.of_sums(sums).cpu().numpy())
-        return np.concatenate(found)
+            topics.append(self.of_sums(sums).cpu().numpy())
+        return np.concatenate(topics)
 
     def learn(self, learner: Learner, corpus: Corpus, seed: int) -> None:
-        """Take the weights that a learner finds in a training text.
-
-        ValueError if the text is too short for so many topics.
-        """
+        """Take the weights learned from a text; ValueError if it is too short for the topics."""
         kept, counts = counts_of(corpus, len(self.terms), seed)
         if counts.shape[0] < self.topics:
             raise ValueError(
@@ -107,21 +103,19 @@ class TopicModel(nn.Module):
         weights, prior = learner(counts, self.topics, seed)
         terms = torch.zeros_like(self.terms)
         terms[kept, 0] = 1
-        terms[kept, 1:] = _whole(weights - weights.mean(axis=1, keepdims=True)).to(terms)
+        centred = weights - weights.mean(axis=1, keepdims=True), prior - prior.max()
+        whole = (np.rint(values * UNIT).astype(np.int32) for values in centred)
+        of_words, of_topics = map(torch.from_numpy, whole)
+        terms[kept, 1:] = of_words.to(terms)
         self.terms.copy_(terms)
-        self.prior.copy_(_whole(prior - prior.max()))
-
-
-def _whole(weights: Weights) -> Tensor:
-    """Weights in whole numbers of 1 / `UNIT`."""
-    return torch.from_numpy(np.rint(weights * UNIT).astype(np.int32))
+        self.prior.copy_(of_topics)
 
 
 def counts_of(corpus: Corpus, words: int, seed: int) -> tuple[NDArray[np.int64], Any]:
     """Ids (V′,) of the words that may have a topic, ascending, and their counts (M, V′), CSR.
 
-    A row is a stretch of up to `STRETCH` sentences of one document. Words that are too common
-    or too rare are left out, unless nothing remains; `<unk>` always is. O(words) time.
+    A row is a stretch of up to `STRETCH` sentences of a document. Words that are too common or too
+    rare are left out, unless nothing remains; `<unk>` always is. O(words) time.
     """
     from scipy.sparse import csr_matrix
 
@@ -146,10 +140,9 @@ def counts_of(corpus: Corpus, words: int, seed: int) -> tuple[NDArray[np.int64],
 def learn_kmeans(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
     """Weights of the words whose sums are cosines times a length, and a prior of 0.
 
-    counts: (M, V) in CSR form. A text has the vector x = Σ_w idf_w v_w, where v_w is the word's
-    row of the right singular vectors of the TF-IDF matrix (Deerwester et al. 1990). The topic is
-    the centroid m_z of the smallest angle to x, the largest Σ_w idf_w v_w · m_z / |m_z|: it
-    needs no length of x.
+    counts: (M, V) in CSR form. A text has the vector x = Σ_w idf_w v_w, where v_w is the word's row
+    of the right singular vectors of the TF-IDF matrix (Deerwester et al. 1990). The topic is the
+    centroid m_z of the smallest angle to x, i.e. of the largest Σ_w idf_w v_w · m_z / |m_z|.
     """
     from scipy.sparse import diags
     from sklearn.cluster import KMeans
@@ -178,13 +171,11 @@ def learn_kmeans(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]
 def learn_lda(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
     """Weights log p(w|z) (V, N) and log p(z) (N,) of latent Dirichlet allocation.
 
-    Blei et al. 2003, learned online (Hoffman et al. 2010). counts: (M, V) in CSR form.
-
-    The topic of a sequence is then the most probable one of a sequence that has one topic: LDA
-    itself gives every word a topic of its own, and its posterior needs iterations for each prefix.
-    p(w|z) is the mean of its posterior; p(z) the share of the training words that have topic z.
-    Priors: 50/N of a text's topics (Griffiths & Steyvers 2004), since sparser ones leave most
-    short texts to one topic of frequent words; `WORDS_PRIOR` of a topic's words.
+    Blei et al. 2003, learned online (Hoffman et al. 2010). counts: (M, V) in CSR form. The topic of
+    a sequence is then the most probable if all its words have the same: LDA itself gives each word
+    its topic, and needs iterations for each prefix. p(w|z) is the mean of its posterior, p(z) the
+    share of the training words. Priors: 50/N of a text's topics (Griffiths & Steyvers 2004), since
+    sparser priors leave most short texts to a topic of frequent words; `WORDS_PRIOR` of words.
     """
     from sklearn.decomposition import LatentDirichletAllocation
 
@@ -197,9 +188,9 @@ def learn_lda(counts: Any, topics: int, seed: int) -> tuple[Weights, Weights]:
         batch_size=512,
         random_state=seed,
     )
-    found = model.fit(counts).components_.T
-    totals = found.sum(axis=0)
-    return np.log(found / totals), np.log(totals / totals.sum())
+    of_words = model.fit(counts).components_.T
+    totals = of_words.sum(axis=0)
+    return np.log(of_words / totals), np.log(totals / totals.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,7 +201,7 @@ class SavedTopics:
     vocabulary: Vocabulary
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
-        """Write a folder; about: where the topics come from."""
+        """Write a folder: weights, vocabulary and manifest; about: where the topics come from."""
         digest = write_vocabulary(folder, self.vocabulary)
         content = {"topics": self.model.topics, "vocabulary": digest}
         content |= {"words": len(self.vocabulary), "about": dict(about)}
@@ -226,17 +217,17 @@ class SavedTopics:
         sizes = tensors.get("prior"), tensors.get("terms")
         if any(size is None or size.ndim != n for n, size in enumerate(sizes, 1)):
             raise ModelError(f"{path}: expected a topic model, found other tensors; learn it again")
-        found = tuple(len(size) for size in sizes if size is not None)
-        if (topics, words) != found or found[0] < 1 or found[1] < len(SPECIAL):
+        n, v = (len(size) for size in sizes if size is not None)
+        if (topics, words) != (n, v) or n < 1 or v < len(SPECIAL):
             raise ModelError(
                 f"{path}: expected weights of {topics!r:.20} topics and {words!r:.20} words, found "
-                f"{found[0]} and {found[1]}; copy the whole folder again"
+                f"{n} and {v}; copy the whole folder again"
             )
-        model = TopicModel(found[1], found[0])
+        model = TopicModel(v, n)
         check_shapes(model.state_dict(), tensors, path)
         model.load_state_dict(tensors)
         digest, numbers = manifest.content.get("vocabulary"), tensors["terms"].numel()
-        return cls(model, read_vocabulary(path, digest, found[1], numbers))
+        return cls(model, read_vocabulary(path, digest, v, numbers))
 
 
 def strongest_words(
@@ -251,10 +242,10 @@ def strongest_words(
     of_words = np.repeat(topics, np.diff(corpus.sentences))
     tokens = corpus.tokens[np.argsort(of_words, kind="stable")]
     bounds = np.searchsorted(np.sort(of_words), np.arange(1, model.topics + 2)).tolist()
-    found = []
+    strongest = []
     for z, (begin, end) in enumerate(pairwise(bounds)):
         counts = np.bincount(tokens[begin:end], minlength=len(weights))
         shares = counts * weights[:, z].cpu().numpy().astype(np.int64)
         best = np.argsort(-shares, kind="stable")[:number]
-        found.append([int(word) for word in best if shares[word] > 0])
-    return found
+        strongest.append([int(word) for word in best if shares[word] > 0])
+    return strongest

@@ -299,7 +299,6 @@ def tune(
     )
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
-    from rerank.tuning.provenance import feature_entries, plan_entries
 
     settings = _settings(_Tuning, search, {**options, "objective": _objective(objective)})
     scoring, plan, notices = settings.scoring, settings.plan, PythonWarnings()
@@ -332,8 +331,8 @@ def tune(
     models = [one for one in run.scorers if one.name in (lm or {})]
     task, chosen_of = result.task, {one.name: dict(one.chosen) for one in models if one.chosen}
     made = {
-        **plan_entries(task.plan, task.goal, []),
-        **feature_entries(task.names, task.features.ranges),
+        **task.plan.entries(task.goal.name, []),
+        **task.features.entries(task.names),
         "BLEU": bleu_of(result.statistics),
         **({"models": chosen_of} if chosen_of else {}),
         **start_entries(result, run.systems),

@@ -1,7 +1,7 @@
 """Notices: counted warnings about input that is accepted, but that its owner should know about.
 
-In the shell each kind is reported once, at the end, with its count and its first place; `strict`
-turns the first of them into an error. In Python they are warnings
+In the shell each is reported once, at the end, with its count and its first place; `strict` turns
+the first of them into an error. In Python they are warnings
 (`rerank.runs.memory_run.PythonWarnings`). Readers hand the errors after which they could go on
 to `refuse`, which raises them, unless they are to be counted as well (`rerank.check.findings`).
 """
@@ -9,103 +9,91 @@ to `refuse`, which raises them, unless they are to be counted as well (`rerank.c
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeAlias
 
+from rerank.diagnostics import Diagnostic, diagnostics
 from rerank.errors import InputError, place
 
 NAMED = 5  # names in a warning
 Printer: TypeAlias = Callable[[str], None]  # prints a line about a run
 log = logging.getLogger("rerank")  # lines about a run, unless the caller prints them
-_NAME_WORDS = 4  # at most, in the name of a kind
-_NEVER_LAST = re.compile("(-(a|an|the|of|to|in|by|for|as|that|than|with|is|are|not|and|or))+$")
-
-
-def kind_name(kind: str) -> str:
-    """The name of a kind of warning, for `--allow`: the first words of its phrase.
-
-    >>> kind_name("feature without weight; 0.5 is used")
-    'feature-without-weight'
-    """
-    phrase = re.split(r"[;:,(]", kind.lower(), maxsplit=1)[0]
-    return _NEVER_LAST.sub("", "-".join(re.findall("[a-z]+", phrase)[:_NAME_WORDS]))
-
-
-def is_allowed(kind: str, allowed: Collection[str]) -> bool:
-    """Whether `--allow` names a kind, by its name or the first words of it."""
-    return any(f"{kind_name(kind)}-".startswith(f"{name}-") for name in allowed)
-
-
-def vain(allowed: Collection[str], kinds: Collection[str]) -> Iterator[str]:
-    """A line for each name of `--allow` that no kind of warning of a run has."""
-    names = ", ".join(sorted(set(map(kind_name, kinds))))
-    for name in allowed:
-        if not any(is_allowed(kind, [name]) for kind in kinds):
-            found = f"kinds of this run: {names}" if names else "this run has no warnings"
-            yield f"--allow {name}: no warning of that kind; {found}"
 
 
 @dataclass(slots=True)
 class Notice:
-    """One kind of warning: how often it occurred, where first, and the names that it is about.
+    """A warning: its kind, what it says, its cure, how often it occurred, and where first.
 
-    asked: whether it is about what the user has asked for by an option.
+    names: what it is about, such as features; asked: whether an option asks for what it warns of.
     """
 
-    kind: str
-    first: str
-    count: int = 0
+    kind: Diagnostic
+    sentence: str
+    cure: str
+    source: str = ""
+    line: int | None = None
+    count: int = 1
     names: list[str] = field(default_factory=list)
     asked: bool = False
+    first: str = ""
 
-    def to_text(self) -> str:
-        """What was found: `feature without weight, counted as 0: LM0, TM0, WP0, …`."""
+    def to_text(self, *, cured: bool = False) -> str:
+        """`feature that equals another: LM0, TM0, …; leave it out`; cured: with that of a note."""
         named = ", ".join(self.names[:NAMED] + ["…"] * (len(self.names) > NAMED))
-        return f"{self.kind}: {named}" if named else self.kind
+        cure = "" if self.kind.is_note and not cured else self.cure
+        return "; ".join(filter(None, [": ".join(filter(None, [self.sentence, named])), cure]))
 
 
 class Notices:
-    """Warnings of a run, counted by kind.
+    """Warnings of a run, counted by what they say.
 
     strict: whether they are errors, but for those about what an option asks for, and for the kinds
-    that are `allowed`.
+    whose names are `allowed`.
     """
 
     def __init__(self, *, strict: bool = False, allowed: Collection[str] = ()) -> None:
         self.strict, self.allowed = strict, allowed
-        self._by_kind: dict[str, Notice] = {}
+        self._by_text: dict[str, Notice] = {}
         self._returned = 0
 
     def add(
         self,
-        kind: str,
+        name: str,
+        /,
         *,
         source: str = "",
         line: int | None = None,
         count: int = 1,
         names: Sequence[str] = (),
         asked: bool = False,
+        **values: object,
     ) -> None:
-        """Count a warning; `kind` is a phrase: what was found and, where there is one, the cure.
+        """Count a warning of this name in `rerank.diagnostics`, with the values of its fields.
 
         names: what the warning is about, such as features; each counts once, and `count` does not.
         asked: whether an option asks for what is warned of, so that `strict` accepts it.
         """
-        if self.strict and not asked and not is_allowed(kind, self.allowed):
-            text, name = Notice(kind, "", names=list(names)).to_text(), kind_name(kind)
-            raise InputError(
-                f"{text} (an error under --strict; --allow {name} accepts it)",
-                source=source,
-                line=line,
-            )
-        where = place(source, line)
-        notice = self._by_kind.setdefault(kind, Notice(kind, where, asked=asked))
-        new = [name for name in names if name not in notice.names]
-        notice.count += len(new) if names else count
-        notice.names += new
+        kind = diagnostics()[name]
+        texts = kind.sentence_of(values), kind.cure_of(values)
+        first = place(source, line)
+        self.take(Notice(kind, *texts, source, line, count, [*names], asked, first))
+
+    def take(self, notice: Notice) -> None:
+        """Count what another reading has counted; InputError under `strict`."""
+        if self.strict and not notice.asked and notice.kind.name not in self.allowed:
+            end = f"(an error under --strict; --allow {notice.kind.name} accepts it)"
+            where = notice.source, notice.line
+            raise InputError(f"{notice.to_text()} {end}", source=where[0], line=where[1])
+        known = self._by_text.get(notice.sentence)
+        if known is None:
+            count = len(notice.names) or notice.count
+            self._by_text[notice.sentence] = replace(notice, count=count, names=[*notice.names])
+            return
+        new = [name for name in notice.names if name not in known.names]
+        known.count += len(new) if notice.names else notice.count
+        known.names += new
 
     def refuse(self, fault: InputError, *, count: int = 1) -> None:
         """Raise the error about an entry of a file.
@@ -120,18 +108,18 @@ class Notices:
         return Notices()
 
     def __iter__(self) -> Iterator[Notice]:
-        return iter(self._by_kind.values())
+        return iter(self._by_text.values())
 
     def lines(self) -> list[str]:
-        """One line per kind: `12 x CRLF line ends, first at dev.kbest:1 [crlf-line-ends]`.
+        """A line each: `12 x CRLF line ends, first at dev.kbest:1 [R003 crlf-line-ends]`.
 
-        Kinds whose lines were returned before are left out.
+        Those whose lines were returned before are left out.
         """
-        begin, self._returned = self._returned, len(self._by_kind)
+        begin, self._returned = self._returned, len(self._by_text)
         return [
-            f"{n.count} x {n.to_text()}{f', first at {n.first}' * bool(n.first)} "
-            f"[{kind_name(n.kind)}]"
-            for n in islice(self, begin, None)
+            f"{one.count} x {one.to_text()}{f', first at {one.first}' * bool(one.first)} "
+            f"[{one.kind.label}]"
+            for one in islice(self, begin, None)
         ]
 
 

@@ -54,6 +54,11 @@ P = ParamSpec("P")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # keys of click's context
 _TRUSTED, _DUMP = "rerank.trusted", "rerank.dump"
+_DUMP_HELP = "Print the options that are given as a file for --config, and exit."
+_TRUST_HELP = (
+    "Run the programs that the file of --config or the environment names, as command:PROGRAM, and "
+    "ask their servers, as openai:URL."
+)
 _RUN_PROGRAMS = frozenset({"scorer", "metrics"})  # fields of the commands that do
 _LAST_HEADINGS = ("Search", "Machine", "Messages", "General")  # of the help, where there are any
 
@@ -63,10 +68,10 @@ class _Option:
     """What the shell needs to know of a field beside its name.
 
     help: empty for an argument; `--help` shows its first paragraph, `rerank help` all. many:
-    whether it is repeatable; once: whether it is refused where it is given twice, of which the
-    shell otherwise takes the last; several: whether its value is then a tuple, but the value itself
-    where it is given once; rare: shown by `--help-all` alone; needs: fields without which the
-    option is refused, each with the reason; heading: in the help, that of its part.
+    repeatable; once: refused where it is given twice, of which the shell otherwise takes the last;
+    several: likewise a tuple, but the value itself where it is given once; rare: shown by
+    `--help-all` alone; needs: fields without which the option is refused, each with the reason;
+    heading: in the help, that of its part.
     """
 
     help: str
@@ -83,23 +88,19 @@ class _Option:
     heading: str | None = None
 
     def long_flag(self, name: str) -> str:
-        """The long flag of the option of a field."""
-        named = (flag for flag in self.flags if flag.startswith("--"))
-        return next(named, "--" + name.replace("_", "-"))
+        """The long flag of a field of this name."""
+        long = (flag for flag in self.flags if flag.startswith("--"))
+        return next(long, "--" + name.replace("_", "-"))
 
     def keyword(self, name: str) -> str:
-        """The keyword of Python for the option of a field: its long flag, with `_` for `-`."""
+        """The keyword of Python: the long flag, with `_` for `-`."""
         flag, _, _ = self.long_flag(name).partition("/")
         return flag.removeprefix("--").replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A record in a record, and the heading under which the help shows its options.
-
-    without: fields that keep their defaults, and are no options here; required: those whose
-    defaults do not count here; rare: those that are left to `--help-all` here.
-    """
+    """A record in a record; as of `part`."""
 
     record: type
     heading: str | None
@@ -124,12 +125,11 @@ def option(
     """A field that is an option; without a default it is required.
 
     help: a paragraph of three lines at most, and others that `rerank help` shows. flags: that of
-    the field's name, if none is given. type: of `rerank.values` or click; none for a
-    flag, whose default is False, or None where a record without the option is to be told from one
-    that has it; click.BOOL for a flag that is None where it is not given. many: the option is
-    repeatable, and its value a tuple, as with a tuple as default.
-    once, several, rare, needs: as in `_Option`. kw_only: False for a field that Python may have by
-    position.
+    the field's name, if none is given. type: of `rerank.values` or click; none for a flag, whose
+    default is False, or None where a record without the option is to be told from one that has it;
+    click.BOOL for a flag that is None where it is not given. many: repeatable, with a tuple as
+    value, as with a tuple as default. once, several, rare, needs: as of `_Option`. kw_only: False
+    for a field that Python may have by position.
     """
     many = many or isinstance(default, tuple)
     required = default is MISSING
@@ -157,9 +157,9 @@ def part(
 ) -> Any:
     """A field that is a record of further options, under a heading of their own in the help.
 
-    without: fields that keep their defaults, and are no options of the command; required: fields
-    that must be given here, although they have defaults; rare: fields that are left to
-    `--help-all` here; default_factory: makes the record where Python gives none.
+    without: fields that keep their defaults, and are no options here; required: fields whose
+    defaults do not count here; rare: fields that are left to `--help-all` here; default_factory:
+    makes the record where Python gives none.
     """
     more = _Part(record, heading, frozenset(without), frozenset(required), frozenset(rare))
     return field(default_factory=default_factory, metadata={_PART: more})
@@ -178,13 +178,13 @@ class Given:
 
     def values(self) -> dict[str, Any]:
         """The values that are given, by name."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        return {name: value for name, value in found.items() if value is not None}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def given(name: str, options: Mapping[str, Any]) -> type[Given]:
     """A record of this name of some fields by name: each an `option` whose default is None."""
-    columns = [(name, Any, one) for name, one in options.items()]
+    columns = [(field_name, Any, declared) for field_name, declared in options.items()]
     return make_dataclass(name, columns, bases=(Given,), frozen=True, slots=True, kw_only=True)
 
 
@@ -198,18 +198,18 @@ def of_dataclass(
     that of the field's name. common: names of the options that `--help` shows; only: of the fields
     that are options, if not all are.
     """
-    found = {
-        one.name: option(
-            one.metadata["help"],
-            *([one.metadata["flag"]] if "flag" in one.metadata else []),
-            type=type_of(one),
+    options = {
+        entry.name: option(
+            entry.metadata["help"],
+            *([entry.metadata["flag"]] if "flag" in entry.metadata else []),
+            type=type_of(entry),
             default=None,
-            rare=one.name not in common,
+            rare=entry.name not in common,
         )
-        for one in fields(kind)
-        if "help" in one.metadata and (not only or one.name in only)
+        for entry in fields(kind)
+        if "help" in entry.metadata and (not only or entry.name in only)
     }
-    return given(kind.__name__, found)
+    return given(kind.__name__, options)
 
 
 def keywords(kind: type) -> list[str]:
@@ -220,9 +220,8 @@ def keywords(kind: type) -> list[str]:
 def settings_of(kind: type[Record], /, **values: Any) -> Record:
     """The record with these values of the options of its fields and parts, by their keywords.
 
-    None stands for the default of an option. TypeError for a keyword that no option has, a value
-    that is lacking, or one of another type; UsageError for a value that the option refuses, and as
-    `check` of the records.
+    None stands for a default. TypeError for an unknown keyword, a value that is lacking, or one of
+    another type; UsageError for a value that the option refuses, and as `check` of the records.
     """
     declared = {
         declaration.keyword(name): (name, declaration) for name, declaration in _declared(kind)
@@ -259,8 +258,8 @@ def with_keywords(message: str, command: str, **renamed: str) -> str:
     """A message with Python's keywords in place of the flags of a command.
 
     `length_ratio="keep"` of `--length-ratio keep`; flags that the command does not have stay.
-    renamed: what stands for an option, by its flag, that Python does not have under this name;
-    where it ends in `…` or a bracket, for its value, too.
+    renamed: what stands for a flag, where its name is another in Python; for its value, too, where
+    it ends in `…` or a bracket.
     """
     options: type = attribute(f"rerank.commands.{command.replace('-', '_')}:COMMAND").options
     declared = {
@@ -341,62 +340,66 @@ class KeywordErrors:
 
 def filled(kind: type[Record], values: Mapping[str, Any]) -> Record:
     """The record and its parts, checked."""
-    given: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     declared: Any
-    for one in fields(kind):  # type: ignore[arg-type]
-        if _PART in one.metadata:
-            inner: _Part = one.metadata[_PART]
-            own = {name: value for name, value in values.items() if name not in inner.without}
-            given[one.name] = filled(inner.record, own)
-        elif one.name in values and (values[one.name] is not None or one.default is MISSING):
-            given[one.name] = values[one.name]  # None has its default, as if it were not given
-    found = kind(**given)
-    for one in fields(kind):  # type: ignore[arg-type]
-        value, declared = getattr(found, one.name), one.metadata.get(_OPTION)
+    for entry in fields(kind):  # type: ignore[arg-type]
+        if _PART in entry.metadata:
+            part: _Part = entry.metadata[_PART]
+            others = {name: value for name, value in values.items() if name not in part.without}
+            stated[entry.name] = filled(part.record, others)
+        elif entry.name in values and (values[entry.name] is not None or entry.default is MISSING):
+            stated[entry.name] = values[entry.name]  # None has its default, as if not stated
+    result = kind(**stated)
+    for entry in fields(kind):  # type: ignore[arg-type]
+        value, declared = getattr(result, entry.name), entry.metadata.get(_OPTION)
         for other, reason in () if declared is None else declared.needs.items():
-            if value != one.default and not values.get(other):
+            if value != entry.default and not values.get(other):
                 shown = value[0] if isinstance(value, tuple) else value
                 text = "" if value is True else f" {shown}"
-                raise UsageError(f"{declared.long_flag(one.name)}{text}: {reason}")
-    if (check := getattr(found, "check", None)) is not None:
+                raise UsageError(f"{declared.long_flag(entry.name)}{text}: {reason}")
+    if (check := getattr(result, "check", None)) is not None:
         check()
-    return found
+    return result
 
 
 def _declared(kind: type, heading: str | None = None) -> Iterator[tuple[str, _Option]]:
     """The options of a record and of its parts by name, in order."""
-    for one in fields(kind):
-        if _PART in one.metadata:
-            inner: _Part = one.metadata[_PART]
-            for name, found in _declared(inner.record, inner.heading or heading):
-                if name not in inner.without:
-                    required = found.required or name in inner.required
-                    rare = found.rare or name in inner.rare
-                    yield name, replace(found, required=required, rare=rare)
-        elif _OPTION in one.metadata:
-            yield one.name, replace(one.metadata[_OPTION], heading=heading)
+    for entry in fields(kind):
+        if _PART in entry.metadata:
+            part: _Part = entry.metadata[_PART]
+            for name, declared in _declared(part.record, part.heading or heading):
+                if name not in part.without:
+                    required = declared.required or name in part.required
+                    rare = declared.rare or name in part.rare
+                    yield name, replace(declared, required=required, rare=rare)
+        elif _OPTION in entry.metadata:
+            yield entry.name, replace(entry.metadata[_OPTION], heading=heading)
 
 
-def _parameter(name: str, one: _Option) -> click.Parameter:
+def _parameter(name: str, declared: _Option) -> click.Parameter:
     """The parameter of the shell that an option is."""
-    if not one.help:
-        many = -1 if one.many else 1
+    if not declared.help:
+        many = -1 if declared.many else 1
         return click.Argument(
-            [name], nargs=many, required=one.required, type=one.type, metavar=one.metavar
+            [name],
+            nargs=many,
+            required=declared.required,
+            type=declared.type,
+            metavar=declared.metavar,
         )
-    more: dict[str, Any] = {} if one.type is None else {"type": one.type}
-    if one.type in (None, click.BOOL):
+    more: dict[str, Any] = {} if declared.type is None else {"type": declared.type}
+    if declared.type in (None, click.BOOL):
         more["is_flag"] = True
-    if one.once or one.several:
-        more["callback"] = only_one if one.once else one_or_all
-    elif not one.required and not one.many:
-        more["default"] = one.default if one.type else bool(one.default)
+    if declared.once or declared.several:
+        more["callback"] = only_one if declared.once else one_or_all
+    elif not declared.required and not declared.many:
+        more["default"] = declared.default if declared.type else bool(declared.default)
     return ShellOption(
-        [*dict.fromkeys((*one.flags, one.long_flag(name))), name],
-        required=one.required,
-        multiple=one.many or one.once or one.several,
-        metavar=one.metavar,
-        help=one.help,
+        [*dict.fromkeys((*declared.flags, declared.long_flag(name))), name],
+        required=declared.required,
+        multiple=declared.many or declared.once or declared.several,
+        metavar=declared.metavar,
+        help=declared.help,
         **more,
     )
 
@@ -404,46 +407,31 @@ def _parameter(name: str, one: _Option) -> click.Parameter:
 class Command(click.Command):
     """A command of the shell whose options are the fields of a record.
 
-    work: what is called with the record; its docstring is the help. ValueError for two fields of
-    one name in the record and its parts.
+    work: what is called with the record; its docstring is the help; more: further options, as of
+    `eager`. ValueError for two fields of one name in the record and its parts.
     """
 
-    def __init__(self, name: str, options: type, work: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, name: str, options: type, work: Callable[[Any], Any], *more: click.Option
+    ) -> None:
         declared = list(_declared(options))
         names = [name for name, _ in declared]
-        if twice := [one for one in names if names.count(one) > 1]:
+        if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"{name}: two options are called {twice[0]!r}")
-        parameters = [_parameter(*one) for one in declared]
+        parameters = [_parameter(*option) for option in declared]
         self.options, self.work = options, work
-        self.headings = {name: one.heading for name, one in declared}
-        self.rare = {name for name, one in declared if one.rare}
-        parameters.append(
-            _eager(
-                "--config",
-                configure,
-                type=FILE,
-                help="TOML file of options, as seed = 7; the command line and the "
-                "environment have precedence.\n\n"
-                "Keys are the names of options without dashes in front. In the "
-                "environment the option --seed of `rerank decode` is "
-                "RERANK_DECODE_SEED.",
-            )
-        )
-        help = "Print the options that are given as a file for --config, and exit."
-        parameters.append(_eager("--dump-config", _dump, is_flag=True, help=help))
-        self.rare.add("dump_config")
+        self.headings = {name: option.heading for name, option in declared}
+        self.rare = {name for name, option in declared if option.rare}
+        parameters += more
+        parameters += [_config(), _stored("--dump-config", _DUMP, _DUMP_HELP)]
         if _RUN_PROGRAMS & {*names}:
-            help = (
-                "Run the programs that the file of --config or the environment names, as "
-                "command:PROGRAM, and ask their servers, as openai:URL."
-            )
-            parameters.append(_eager("--trust-config", _trust, is_flag=True, help=help))
-            self.rare.add("trust_config")
+            parameters.append(_stored("--trust-config", _TRUSTED, _TRUST_HELP))
+        self.rare |= {"dump_config", "trust_config"}
         help = "Show all options and exit."
-        parameters.append(_eager("--help-all", _show_all, is_flag=True, help=help))
+        parameters.append(eager("--help-all", _show_all, is_flag=True, help=help))
         # paragraphs with indented lines, as examples, are not wrapped
         paragraphs = inspect.cleandoc(work.__doc__ or "").split("\n\n")
-        text = "\n\n".join("\b\n" + one if "\n " in one else one for one in paragraphs)
+        text = "\n\n".join("\b\n" + text if "\n " in text else text for text in paragraphs)
         super().__init__(name, params=parameters, help=text)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
@@ -469,7 +457,8 @@ class Command(click.Command):
         UsageError for a program or a server that a file of options or the environment names, which
         may be anybody's, and for a variable of the environment that no option has.
         """
-        options = {flag_of(one): one for one in self.params if isinstance(one, ShellOption)}
+        shell = (option for option in self.params if isinstance(option, ShellOption))
+        options = {flag_of(option): option for option in shell}
         refuse_unknown(ctx, options)
         named = ctx.meta.get(PROGRAM_NAMED)
         if named and not ctx.meta.get(_TRUSTED) and _RUN_PROGRAMS & {*ctx.params}:
@@ -491,13 +480,13 @@ class Command(click.Command):
             heading = self.headings.get(parameter.name or "", "General") or "Options"
             usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
             groups.setdefault(heading, []).append((usage, shown[1].replace("].  [", "; ")))
-        own = [heading for heading in groups if heading not in _LAST_HEADINGS]
-        for heading in (*own, *(one for one in _LAST_HEADINGS if one in groups)):
+        last = [heading for heading in _LAST_HEADINGS if heading in groups]
+        for heading in (*(heading for heading in groups if heading not in last), *last):
             with formatter.section(heading):
                 formatter.write_dl(groups[heading], col_max=26)
 
 
-def _eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) -> click.Option:
+def eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) -> click.Option:
     """An option that acts as soon as it is read, before the others, and has no value for them."""
 
     def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -507,18 +496,26 @@ def _eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) ->
     return DetailedOption([flag], is_eager=True, expose_value=False, callback=callback, **more)
 
 
+def _config() -> click.Option:
+    """The option of a file of options."""
+    return eager(
+        "--config",
+        configure,
+        type=FILE,
+        help="TOML file of options, as seed = 7; the command line and the environment have "
+        "precedence.\n\n"
+        "Keys are the names of options without dashes in front. In the environment the option "
+        "--seed of `rerank decode` is RERANK_DECODE_SEED.",
+    )
+
+
+def _stored(flag: str, key: str, help: str) -> click.Option:
+    """An eager flag, which is noted under a key of click's context."""
+    return eager(flag, lambda ctx, value: ctx.meta.update({key: value}), is_flag=True, help=help)
+
+
 def _show_all(ctx: click.Context, value: bool) -> None:
     """Show the help with all options."""
     ctx.meta[_HELP_ALL] = True
     show_text(ctx.get_help())
     ctx.exit()
-
-
-def _trust(ctx: click.Context, value: bool) -> None:
-    """Have the programs run that a TOML file names."""
-    ctx.meta[_TRUSTED] = value
-
-
-def _dump(ctx: click.Context, value: bool) -> None:
-    """Print the options as a file, in place of the work."""
-    ctx.meta[_DUMP] = value

@@ -35,9 +35,9 @@ _used: dict[str, dict[str, EntryPoint]] = {}  # members that were loaded, by mod
 class Registry(Mapping[str, Member], Generic[Member]):
     """Members by name. Iteration yields the names of all, built-in ones first, and loads nothing.
 
-    Members of a family, such as `rlm-bow-lf-4`, can be asked for by name, but iteration leaves them
-    out. kind: a member in messages; its plural is the entry-point group, `rerank.metrics`. table:
-    built-in members by name, or their addresses `module:attribute`; or the address of the table.
+    Members of a family, such as `rlm-bow-lf-4`, are left out there. kind: a member in messages; its
+    plural is the entry-point group, `rerank.metrics`. table: built-in members by name, or their
+    addresses `module:attribute`; or the address of the table.
     """
 
     def __init__(self, kind: str, table: str | Mapping[str, Any]) -> None:
@@ -53,22 +53,22 @@ class Registry(Mapping[str, Member], Generic[Member]):
     @property
     def families(self) -> Mapping[str, Any]:
         """Built-in families by pattern, `rlm-bow-lf-N`: members have a number in place of N."""
-        found: Mapping[str, Any] = getattr(self.builtin, "families", {})
-        return found
+        families: Mapping[str, Any] = getattr(self.builtin, "families", {})
+        return families
 
     def plugins(self) -> dict[str, EntryPoint]:
         """Entry points of other packages by name; UsageError if two packages use one name."""
         from importlib import metadata
 
-        found: dict[str, EntryPoint] = {}
+        points: dict[str, EntryPoint] = {}
         for point in _entry_points(metadata.entry_points, self.group, tuple(sys.path)):
-            other = found.setdefault(point.name, point)
+            other = points.setdefault(point.name, point)
             if other != point:
                 raise UsageError(
                     f"expected one {self.kind} called {point.name!r}, found two, in the packages "
                     f"{package(other)} and {package(point)}; uninstall one of them"
                 )
-        return found
+        return points
 
     def __contains__(self, name: object) -> bool:
         return name in self.builtin or name in self.plugins()
@@ -135,12 +135,12 @@ def _unreadable() -> str:
     """The installed package whose entry points cannot be read."""
     from importlib import metadata
 
-    for one in metadata.distributions():
+    for distribution in metadata.distributions():
         try:
-            _ = one.entry_points
+            _ = distribution.entry_points
         except Exception:
             with suppress(ValueError):
-                return f"{one.name} {one.version}"
+                return f"{distribution.name} {distribution.version}"
     return "an installed package"
 
 

@@ -55,14 +55,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under columns; None is a value that is missing, as are those of a short row.
-
-    missing: what people read in place of None.
-    """
+    """Rows of values under columns; None is a missing value, as are those of a short row."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
-    missing: str = ""
+    missing: str = ""  # what people read in place of None
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -97,19 +94,18 @@ class Table:
         if most is None or max(map(len, text.splitlines())) <= most:
             return text
         return "\n\n".join(
-            one._tabulated("simple", [c.heading for c in one.columns], one.cells())
-            for one in self._blocks(text, most)
+            block._tabulated("simple", [c.heading for c in block.columns], block.cells())
+            for block in self._blocks(text, most)
         )
 
     def _blocks(self, text: str, most: int) -> Iterator[Table]:
-        """Tables of some of the columns each, of at most so many characters where one has room.
+        """Tables of some of the columns each, of at most so many characters where there is room.
 
-        Each begins with the columns of text that the table begins with, if they leave room. text:
-        the table as text.
+        Each begins with the columns of text that the table, of this text, begins with.
         """
-        lines = text.splitlines()[max(one.heading.count("\n") for one in self.columns) + 1 :]
+        lines = text.splitlines()[max(x.heading.count("\n") for x in self.columns) + 1 :]
         sizes = [len(dashes) + 2 for dashes in lines[0].split()]
-        n_keys = next((i for i, one in enumerate(self.columns) if one.form), len(sizes)) or 1
+        n_keys = next((i for i, column in enumerate(self.columns) if column.form), len(sizes)) or 1
         keys = [*range(n_keys if sum(sizes[:n_keys]) <= most / 2 else 1)]
         blocks = [keys]
         for i in range(len(keys), len(sizes)):
@@ -135,20 +131,20 @@ class Table:
     def to_latex(self) -> str:
         """The table for LaTeX with the package booktabs; a minus is one, no hyphen."""
         cells = [[one_line(cell) for cell in row] for row in self.cells()]
-        headings = [one_line(one.flat) for one in self.columns]
+        headings = [one_line(column.flat) for column in self.columns]
         table = self._tabulated("latex_booktabs", headings, cells)
         return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", table)
 
     def to_markdown(self) -> str:
         """The table for Markdown of GitHub."""
-        rows = [[one.flat for one in self.columns], *self.cells()]
+        rows = [[column.flat for column in self.columns], *self.cells()]
         headings, *cells = [[one_line(text).replace("|", r"\|") for text in row] for row in rows]
         return self._tabulated("pipe", headings, cells)
 
     def to_html(self) -> str:
         """The table for HTML, escaped, with invisible characters made visible."""
         cells = [[visible(cell) for cell in row] for row in self.cells()]
-        return self._tabulated("html", [visible(one.flat) for one in self.columns], cells)
+        return self._tabulated("html", [visible(column.flat) for column in self.columns], cells)
 
     def to_tsv(self) -> str:
         """A line of headings and one for each row, with TABs; numbers with all digits."""
@@ -192,7 +188,7 @@ def tsv_line(values: Sequence[Any]) -> str:
     In a cell TABs and line ends are spaces, other control characters are escapes as `\x1b`.
     """
     cells = ("" if value is None else one_line(str(value)) for value in values)
-    return "\t".join(_CONTROL.sub(lambda one: f"\\x{ord(one[0]):02x}", cell) for cell in cells)
+    return "\t".join(_CONTROL.sub(lambda c: f"\\x{ord(c[0]):02x}", cell) for cell in cells)
 
 
 def p_value(p: float) -> str:

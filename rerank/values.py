@@ -26,6 +26,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from rerank.diagnostics import diagnostic
 from rerank.errors import ArgumentError, UsageError, shown
 from rerank.files.encoding import LARGEST, NUMBER, Encoding
 from rerank.files.paths import refuse_long
@@ -160,6 +161,16 @@ class EncodingName(ParsedType):
         return Encoding(super().parsed(value)).name
 
 
+class DiagnosticName(ParsedType):
+    """Code or name of a kind of warning, as its name."""
+
+    name = "kind"
+
+    def parsed(self, value: str) -> str:
+        """The name; UsageError for one that no warning has."""
+        return diagnostic(super().parsed(value)).name
+
+
 class NameList(ParsedType):
     """Names between commas, none of them empty, as a tuple."""
 
@@ -176,8 +187,8 @@ class NameList(ParsedType):
 class Pair(ParsedType):
     """NAME=VALUE as a tuple; a VALUE alone where there is a label, a NAME alone with a default.
 
-    form: what is expected, for messages; last: whether a NAME may hold a `=`, and no VALUE does.
-    A file with a `=` in its name can be given as ./FILE.
+    form: what is expected, for messages; last: whether a NAME may hold a `=`, and no VALUE does. A
+    file with a `=` in its name is written ./FILE.
     """
 
     name = "pair"
@@ -231,10 +242,10 @@ class MemorySize(ParsedType):
 
     def parsed(self, value: str) -> int:
         """The number of bytes, at least 256M."""
-        found = _SIZE.fullmatch(value)
-        if not found:
+        parts = _SIZE.fullmatch(value)
+        if not parts:
             raise ValueError(f"expected a size such as 3G or 500M, found {_shown(value)}")
-        size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper()))
+        size = int(float(parts[1]) * 1024 ** " KMGT".index(parts[2].upper()))
         if size < self.least:
             raise ValueError(f"expected at least 256M, found {_shown(value)}")
         return size
@@ -247,8 +258,8 @@ class ShardName(ParsedType):
 
     def parsed(self, value: str) -> tuple[int, int]:
         """The number of the shard and how many there are."""
-        found = _SHARD.fullmatch(value)
-        number, total = map(int, found.groups()) if found else (0, 0)
+        parts = _SHARD.fullmatch(value)
+        number, total = map(int, parts.groups()) if parts else (0, 0)
         if not 1 <= number <= total <= MOST:
             raise ValueError(f"expected I/N with I from 1 to N, as 1/4, found {_shown(value)}")
         return number, total
@@ -301,18 +312,15 @@ class MemberName(click.Choice[str]):
         return value
 
 
-def type_of(one: Field[Any]) -> click.ParamType[Any]:
-    """The type of the values of a plain dataclass's field, by the metadata of its options.
-
-    These are as of `rerank.options.of_dataclass`.
-    """
-    if "choices" in one.metadata:
-        return click.Choice(one.metadata["choices"])
-    if "range" not in one.metadata:
+def type_of(field: Field[Any]) -> click.ParamType[Any]:
+    """The type of a plain dataclass's field, by its metadata (`rerank.options.of_dataclass`)."""
+    if "choices" in field.metadata:
+        return click.Choice(field.metadata["choices"])
+    if "range" not in field.metadata:
         return click.BOOL
-    if "int" in str(one.type):
-        return Whole(*one.metadata["range"])
-    return Real(*one.metadata["range"], above=one.metadata.get("above", False))
+    if "int" in str(field.type):
+        return Whole(*field.metadata["range"])
+    return Real(*field.metadata["range"], above=field.metadata.get("above", False))
 
 
 # What has options of its own
@@ -336,60 +344,60 @@ class Key:
 def keys_of(options: type, **types: click.ParamType[Any]) -> dict[str, Key]:
     """The keys of a dataclass of `lm` or `decoders`: fields whose metadata have a `help`.
 
-    Their other metadata: as of `type_of`; `key`: the name, if not that of the field. types:
-    of values, by field, where they are not those of the metadata.
+    Their other metadata: as of `type_of`; `key`: the name, if not that of the field. types: of
+    fields whose metadata have none.
     """
     return {
-        one.metadata.get("key", one.name): Key(
-            one.name,
-            types[one.name] if one.name in types else type_of(one),
-            one.metadata["help"],
+        field.metadata.get("key", field.name): Key(
+            field.name,
+            types[field.name] if field.name in types else type_of(field),
+            field.metadata["help"],
         )
-        for one in fields(options)
-        if "help" in one.metadata
+        for field in fields(options)
+        if "help" in field.metadata
     }
 
 
 def split(text: str, keys: Mapping[str, Key]) -> tuple[str, dict[str, str]]:
     """The VALUE, and the text behind each KEY: split from the right at the keys that are known."""
-    given: dict[str, str] = {}
+    texts: dict[str, str] = {}
     while True:
         comma = len(text)
         while (comma := text.rfind(",", 0, comma)) > 0 and text[comma - 1] == "\\":
             pass
         key, mark, value = text[comma + 1 :].partition("=")
         if comma < 0 or not mark or key not in keys:
-            return text.replace("\\,", ","), dict(reversed(given.items()))
-        if key in given:
+            return text.replace("\\,", ","), dict(reversed(texts.items()))
+        if key in texts:
             raise click.BadParameter(f"expected one {key}=, found two")
-        given[key], text = value.replace("\\,", ","), text[:comma]
+        texts[key], text = value.replace("\\,", ","), text[:comma]
 
 
 def settings(
-    given: Mapping[str, str],
+    texts: Mapping[str, str],
     keys: Mapping[str, Key],
     param: click.Parameter | None,
     ctx: click.Context | None,
 ) -> dict[str, Any]:
     """The values of fields that texts behind keys give."""
-    found = {}
-    for key, text in given.items():
+    values = {}
+    for key, text in texts.items():
         try:
-            found[keys[key].field] = keys[key].type.convert(text, param, ctx)
+            values[keys[key].field] = keys[key].type.convert(text, param, ctx)
         except click.BadParameter as fault:
             raise click.BadParameter(f"{key}: {fault.message}", ctx, param) from None
-    return found
+    return values
 
 
 def text_of(table: Mapping[str, Any]) -> str:
     """A table of TOML in the grammar: its `name` if there is one, `kind` or `path`, then keys."""
-    given = dict(table)
-    name, kind, path = (given.pop(key, None) for key in ("name", "kind", "path"))
+    rest = dict(table)
+    name, kind, path = (rest.pop(key, None) for key in ("name", "kind", "path"))
     if not isinstance(value := path or kind, str):
         raise click.BadParameter('expected a table with a kind, as {kind = "smc", particles = 9}')
     keys = []
-    for key, one in given.items():
-        text = ("yes" if one else "no") if isinstance(one, bool) else str(one)
+    for key, item in rest.items():
+        text = ("yes" if item else "no") if isinstance(item, bool) else str(item)
         keys.append(f"{key}={text.replace(',', chr(92) + ',')}")
     first = f"{name}={value}" if name else value
     return ("," if path else ":").join([first, ",".join(keys)]) if keys else first
@@ -409,8 +417,7 @@ class Member:
 class Kind(MemberName):
     """KIND or KIND:KEY=VALUE,…: a member of a registry with its options, as a `Member`.
 
-    keys: those of all members; which a member has is known to whoever uses it. text_of: what a
-    table of TOML is in the grammar (`rerank.options`).
+    keys: of all members, of which whoever uses it knows those of each.
     """
 
     text_of = staticmethod(text_of)
@@ -427,17 +434,17 @@ class Kind(MemberName):
             return value
         kind, colon, rest = value.partition(":")
         super().convert(kind, param, ctx)
-        left, given = split(f",{rest}" if colon else "", self.keys)
+        left, texts = split(f",{rest}" if colon else "", self.keys)
         program = re.search(rf",([a-z-]+)=({PROGRAM}:.*)", left, re.DOTALL)
         if program and program[1] in self.keys:  # which has options of its own behind it
             left, before = split(left[: program.start()], self.keys)
-            given = {**before, program[1]: program[2].replace("\\,", ","), **given}
-        if left or (colon and not given):
+            texts = {**before, program[1]: program[2].replace("\\,", ","), **texts}
+        if left or (colon and not texts):
             key = left.lstrip(",").partition("=")[0]
             near = difflib.get_close_matches(key, self.keys, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.keys)}"
             self.fail(f"{kind}: expected KEY=VALUE, found {left.lstrip(',')!r}; {hint}", param, ctx)
-        return Member(kind, settings(given, self.keys, param, ctx))
+        return Member(kind, settings(texts, self.keys, param, ctx))
 
 
 # Values that Python gives
@@ -457,8 +464,8 @@ _OF_PYTHON: tuple[tuple[type, tuple[type, ...], str], ...] = (
 def check_value(name: str, kind: click.ParamType[Any] | None, value: object) -> None:
     """Check the value of an option that Python gives, as the shell checks its text.
 
-    kind: None for a flag. ArgumentError, a TypeError, for a value of another type; UsageError for
-    one that the option refuses. Types whose values are no single text or number are not checked.
+    kind: None for a flag. ArgumentError for a value of another type, UsageError for one that the
+    option refuses. Types whose values are no single text or number are not checked.
     """
     if kind is None or kind is click.BOOL:
         if not isinstance(value, bool):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support.world import ROOT
 
+from rerank.diagnostics import diagnostics
+
 PACKAGES = ("lm", "decoders", "rerank")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_bytes()) for path in SOURCES}
@@ -178,6 +180,30 @@ def test_every_option_that_a_message_names_exists() -> None:
         for option in re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", node.value)
     }
     assert sorted(one for one in named if one[0] not in options) == []
+
+
+def test_every_warning_is_a_row_of_the_table_of_diagnostics() -> None:
+    """And every row is the warning of some line of code."""
+    texts = {
+        node.value
+        for name, tree in TREES.items()
+        if name != "rerank/diagnostics.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert sorted(diagnostics().keys() - texts) == []
+    warned = {
+        node.args[0].value
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
+        if re.search(
+            r"(notices|findings)\.add$|(place|found|reader)\.note$", ast.unparse(node.func)
+        )
+    }
+    assert sorted(warned - diagnostics().keys()) == []
+    codes = [row.code for row in diagnostics().values()]
+    assert codes == sorted(set(codes))
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:

@@ -53,8 +53,8 @@ def test_every_option_in_a_shell_block_exists(page: Path) -> None:
 
 
 def test_tables_of_the_readme_are_what_the_recipes_printed() -> None:
-    """`make tables` keeps that, and writes the tables: recipes/tables.py."""
-    tables = runpy.run_path(str(ROOT / "recipes" / "tables.py"))
+    """`make tables` keeps that, and writes the tables: recipes/studies/tables.py."""
+    tables = runpy.run_path(str(ROOT / "recipes" / "studies" / "tables.py"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert tables["replaced"](readme, tables["RESULTS"]) == readme
     golden = ROOT / "tests" / "golden" / "outputs" / "lm-eval-contrastive.tsv"
@@ -65,11 +65,12 @@ def test_tables_of_the_readme_are_what_the_recipes_printed() -> None:
 
 @pytest.mark.skipif(find_spec("myst_parser") is None, reason="needs the extra docs")
 def test_the_documentation_is_built_without_warnings(tmp_path: Path) -> None:
-    sphinx = f"-m sphinx -W --keep-going -q -c recipes/site -d {tmp_path}/trees . {tmp_path}/site"
+    sphinx = f"-m sphinx -W --keep-going -q -c recipes/docs -d {tmp_path}/trees . {tmp_path}/site"
     command = [sys.executable, *sphinx.split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "site" / "index.html").exists()
+    assert "rerank decode" in (tmp_path / "site/recipes/docs/reference.html").read_text("utf-8")
 
 
 @every_page

@@ -2,13 +2,13 @@ r"""N-gram models as ARPA files, the text format of SRILM, KenLM and others.
 
 The grammar: any lines; `\data\`; a line `ngram n=count` for each order n from 1; for each order a
 line `\n-grams:` and `count` lines of a base-10 logarithm, n words and perhaps a back-off (0 if it
-is missing, and in the last order); `\end\`. Blank lines may stand between these parts. Words and
-numbers are separated by TAB or space. Lines in the form that programs write are read by compiled
-code, others by the grammar.
+is missing, and in the last order); `\end\`. Blank lines may stand between these parts; TAB or space
+separate words and numbers. Compiled code reads lines in the form that programs write, the grammar
+others.
 
-A model of stupid back-off has a line above the data that says so. KenLM refuses such a file, and
-should: it would not step back over contexts that the model does not have. A model of subword units
-has its pieces in such a line, a comment to other programs, which must be given a text in pieces.
+A line above the data says that a model is of stupid back-off (KenLM refuses such a file, and
+should: it would not step back over contexts that the model does not have), or has the pieces of a
+model of subword units; other programs must be given a text in pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from lm.ngrams import MOST_ORDER, NGramError
-from lm.ngrams.model import UNKNOWN_MISSING, NGramModel, NGrams, Nodes
+from lm.ngrams.model import UNKNOWN_MISSING, Log10s, NGramModel, NGrams, Nodes
 from lm.subwords import SubwordVocabulary
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 
@@ -40,8 +40,8 @@ _BLOCK = 1 << 16  # lines
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHOWN = 60  # bytes of a line in a message
 _CURE = "is the file complete, and in ARPA format? have it written again"
+_LOGARITHM = f"a base-10 logarithm from -{MOST_LOG10:g} to"
 _SAY = "as the counts at the top of the file say"
-Log10s = NDArray[np.float32]
 STUPID_BACKOFF = b"stupid backoff"
 PIECES = b"# pieces of words "
 _HEADER = 1000  # lines above the data
@@ -51,10 +51,7 @@ _UNKNOWN_FORMS = (SPECIAL[UNKNOWN], b"<UNK>")
 
 
 class WordTable(NamedTuple):
-    """Words in a hash table with open addressing.
-
-    slots: index of a word, or −1; spans: (W, 2) its bytes in the blob; ids: (W,).
-    """
+    """A hash table of W words: index or −1 in slots, bytes in the blob at spans (W, 2), ids."""
 
     slots: NDArray[np.int32]
     blob: Bytes
@@ -197,37 +194,32 @@ class Lines:
         """The next line that is not blank, without blanks around it; empty at the end."""
         for line in self._lines:
             self.number += 1
-            if found := line.strip(b" \t\r"):
-                return found
+            if text := line.strip(b" \t\r"):
+                return text
         return b""
 
     def block(self, most: int) -> list[bytes]:
         """The next lines, `most` at most."""
-        found = list(islice(self._lines, most))
-        self.number += len(found)
-        return found
+        lines = list(islice(self._lines, most))
+        self.number += len(lines)
+        return lines
 
     def expect(self, mark: bytes, where: str) -> None:
-        """Read a line that a part of the file begins with; ArpaError if it is another one."""
-        if (found := self.filled()) != mark:
-            raise self.fault(
-                f"expected {mark.decode()} after {where}, {_SAY}, found {shown(found)}"
-            )
+        """Read the first line of a part of the file; ArpaError if it is another."""
+        if (line := self.filled()) != mark:
+            raise self.fault(f"expected {mark.decode()} after {where}, {_SAY}, found {shown(line)}")
 
     def fault(self, message: str, line: int | None = None) -> ArpaError:
-        """An error at a line, or at the last one read."""
+        """An error at a line, or at the last line read."""
         return ArpaError(f"{message}; {_CURE}", max(1, line or self.number))
 
 
 def ngrams_and_weights(
     text: Lines, n: int, count: int, ids: Mapping[bytes, int], *, last: bool
 ) -> tuple[NDArray[np.int32], Log10s, Log10s]:
-    """The next `count` lines as n-grams: ids (m, n), probabilities and back-offs (m,).
-
-    Compiled for lines in the form that programs write; memory grows with the lines that are there.
-    """
+    """The next `count` lines as n-grams: ids (m, n), probabilities and back-offs (m,), compiled."""
     table, first, done = WordTable.of(ids), text.number + 1, 0
-    found: list[tuple[NDArray[np.int32], Log10s, Log10s]] = []
+    blocks = [(np.zeros((0, n), np.int32), np.zeros(0, np.float32), np.zeros(0, np.float32))]
     while done < count:
         lines = text.block(min(count - done, _BLOCK)) or [b""]
         blob = np.frombuffer(b"\n".join([*lines, b""]), np.uint8)
@@ -240,29 +232,23 @@ def ngrams_and_weights(
             row, begin = read_ngrams(blob, begin, table, row, MOST_LOG10, *columns)
             if row < m:  # in another form
                 line = lines[row]
-                prob, own, backoff = _entry(text, line, first, n, count, done + row, last)
-                if unknown := [word for word in own if word not in ids]:
-                    raise text.fault(
-                        f"expected words that are 1-grams, found {shown(unknown[0])}",
-                        first + done + row,
-                    )
-                words[row], probs[row] = [ids[word] for word in own], prob
+                prob, ngram, backoff = _entry(text, line, first, n, count, done + row, last)
+                if unknown := [word for word in ngram if word not in ids]:
+                    message = f"expected words that are 1-grams, found {shown(unknown[0])}"
+                    raise text.fault(message, first + done + row)
+                words[row], probs[row] = [ids[word] for word in ngram], prob
                 backoffs[row : row + 1] = backoff
                 row, begin = row + 1, begin + len(line) + 1
-        found.append((words, probs, backoffs))
+        blocks.append((words, probs, backoffs))
         done += m
-    empty = np.zeros((0, n), np.int32), np.zeros(0, np.float32), np.zeros(0, np.float32)
-    words, probs, backoffs = map(np.concatenate, zip(empty, *found, strict=True))
+    words, probs, backoffs = map(np.concatenate, zip(*blocks, strict=True))
     return words, probs, backoffs
 
 
 def _entry(
     text: Lines, line: bytes, first: int, n: int, count: int, done: int, last: bool
 ) -> tuple[float, list[bytes], float]:
-    """The logarithm, words and back-off of a line; ArpaError, with what is wrong.
-
-    It is the line after `done` of the `count` n-grams of order n, whose first line is `first`.
-    """
+    """Logarithm, words and back-off of a line, n-gram `done` of `count` from line `first` on."""
     fields = [field for field in line.replace(b"\t", b" ").strip(b" \r").split(b" ") if field]
     words, number = f"{n} word{'s' if n > 1 else ''}", first + done
     if not fields or line.startswith(b"\\"):
@@ -270,17 +256,15 @@ def _entry(
         message = f"expected {count:,} {n}-grams, {_SAY}, found {done:,}, then {what}"
         raise text.fault(message, number)
     backoff = _logarithm(fields[n + 1]) if len(fields) > n + 1 else 0.0
+    prob = _logarithm(b"-99" if fields[:2] == [b"-inf", b"<s>"] else fields[0])
     if len(fields) not in (n + 1, n + 2) or (last and backoff != 0):
         form = f"a logarithm and {words}" if last else f"a logarithm, {words}, perhaps a back-off"
         raise text.fault(f"expected {form}, found {shown(line)}", number)
-    prob = _logarithm(b"-99" if fields[:2] == [b"-inf", b"<s>"] else fields[0])
     if prob is None or prob > 0:
-        limits = f"a base-10 logarithm from -{MOST_LOG10:g} to 0"
-        raise text.fault(f"expected {limits}, found {shown(fields[0])}", number)
+        raise text.fault(f"expected {_LOGARITHM} 0, found {shown(fields[0])}", number)
     if backoff is None:
-        limits = f"a base-10 logarithm of at most {MOST_LOG10:g} in size"
-        message = f"expected the back-off to be {limits}, found {shown(fields[-1])}"
-        raise text.fault(message, number)
+        message = f"expected the back-off to be {_LOGARITHM} {MOST_LOG10:g}"
+        raise text.fault(f"{message}, found {shown(fields[-1])}", number)
     return prob, fields[1 : n + 1], backoff
 
 
@@ -305,23 +289,23 @@ def read_arpa(lines: Iterable[bytes]) -> NGramModel:
     text = Lines(lines)
     unseen, pieces = _above_the_data(text)
     counts = _counts(text)
-    vocabulary, own, weights = _unigrams(text, counts[0], last=len(counts) == 1)
+    vocabulary, log10s, weights = _unigrams(text, counts[0], last=len(counts) == 1)
     if pieces is not None:
         try:
             vocabulary = pieces.ordered(vocabulary.words)
         except ValueError:
             raise text.fault("expected the pieces above the data as the 1-grams") from None
-    ids = {**{word: i for i, word in enumerate(SPECIAL)}, **vocabulary.ids}
+    ids = {word: i for i, word in enumerate(SPECIAL)} | vocabulary.ids
     ids[_UNKNOWN_FORMS[1]] = UNKNOWN
     ngrams, root = NGrams.of_words(len(vocabulary)), np.zeros(1, np.float32)
-    probs, backoffs = [root, own], [root, weights]
+    probs, backoffs = [root, log10s], [root, weights]
     for n, count in enumerate(counts[1:], 2):
         text.expect(b"\\%d-grams:" % n, f"{counts[n - 2]:,} {n - 1}-grams")
         first, last = text.number + 1, n == len(counts)
-        words, own, weights = ngrams_and_weights(text, n, count, ids, last=last)
+        words, log10s, weights = ngrams_and_weights(text, n, count, ids, last=last)
         parents, order = _places(words, ngrams, first)
         ngrams = ngrams.extended(parents[order], words[order, -1])
-        probs.append(own[order])
+        probs.append(log10s[order])
         backoffs.append(weights if last else weights[order])
     text.expect(b"\\end\\", f"{counts[-1]:,} {len(counts)}-grams")
     if rest := text.filled():
@@ -331,10 +315,7 @@ def read_arpa(lines: Iterable[bytes]) -> NGramModel:
 
 
 def _above_the_data(text: Lines) -> tuple[float, SubwordVocabulary | None]:
-    """The back-off of unseen contexts, and the pieces of words, that the lines above the data name.
-
-    Reads up to the data.
-    """
+    """The back-off of unseen contexts and the pieces of words in the lines above the data."""
     unseen, pieces = 0.0, None
     for _ in range(_HEADER):
         line = text.filled()
@@ -347,8 +328,8 @@ def _above_the_data(text: Lines) -> tuple[float, SubwordVocabulary | None]:
                 pieces = SubwordVocabulary.from_json(json.loads(line[len(PIECES) :]))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 raise text.fault("expected the pieces of words, found others") from None
-        if found := _STUPID.match(line):
-            unseen = math.log10(max(float(found[1]), 1e-9))
+        if match := _STUPID.match(line):
+            unseen = math.log10(max(float(match[1]), 1e-9))
     raise ArpaError(
         f"expected \\data\\ in the first {_HEADER:,} lines, found none; an n-gram model is a text "
         "file in ARPA format, not one in a binary format: have it written in that format",
@@ -359,11 +340,11 @@ def _above_the_data(text: Lines) -> tuple[float, SubwordVocabulary | None]:
 def _counts(text: Lines) -> list[int]:
     """The number of n-grams of each order; reads the line above the first n-grams, too."""
     counts: list[int] = []
-    while found := _COUNT.fullmatch(line := text.filled()):
-        if int(found[1]) != len(counts) + 1 or len(counts) == MOST_ORDER:
+    while match := _COUNT.fullmatch(line := text.filled()):
+        if int(match[1]) != len(counts) + 1 or len(counts) == MOST_ORDER:
             expected = f"the counts of the orders 1, 2, … up to {MOST_ORDER} at most"
             raise text.fault(f"expected {expected}, found {shown(line)}")
-        counts.append(int(found[2]))
+        counts.append(int(match[2]))
     if not counts or line != b"\\1-grams:":
         raise text.fault(f"expected lines ngram n=count, then \\1-grams:, found {shown(line)}")
     return counts
@@ -372,10 +353,7 @@ def _counts(text: Lines) -> list[int]:
 def _unigrams(
     text: Lines, count: int, *, last: bool
 ) -> tuple[Vocabulary, NDArray[np.float32], NDArray[np.float32]]:
-    """The vocabulary, and the probabilities and back-offs (V,) of its words by their ids.
-
-    last: whether the file has no longer n-grams, and so no back-offs.
-    """
+    """The vocabulary, and the probabilities and back-offs (V,; none if `last`) of words by id."""
     words, probs, backoffs, first = list[bytes](), list[float](), list[float](), text.number + 1
     while len(words) < count:
         for line in text.block(min(count - len(words), _BLOCK)) or [b""]:
@@ -395,17 +373,14 @@ def _unigrams(
     marks = [rows.pop(SPECIAL[mark]) for mark in (START, END)]
     by_id = np.array([unknown, *marks, *rows.values()])
     columns = [*probs, UNKNOWN_MISSING], [*backoffs, 0.0]
-    own, weights = (np.array(column, np.float32)[by_id] for column in columns)
-    return Vocabulary(tuple(rows)), own, weights
+    log10s, weights = (np.array(column, np.float32)[by_id] for column in columns)
+    return Vocabulary(tuple(rows)), log10s, weights
 
 
 def _places(
     words: NDArray[np.int32], ngrams: NGrams, first: int
 ) -> tuple[Nodes, NDArray[np.int64]]:
-    """The parents (m,) of n-grams (m, n), and their order by (parent, last word).
-
-    first: line of the first one, for messages.
-    """
+    """The parents (m,) of n-grams (m, n), from line `first`, and their order by (parent, word)."""
     n, parents = words.shape[1], ngrams.nodes(words[:, :-1])
     if (parents < 0).any():
         raise ArpaError(
@@ -418,10 +393,8 @@ def _places(
     again = np.flatnonzero(np.diff(keys[order]) == 0)
     if len(again):
         row = int(np.maximum(order[again], order[again + 1]).min())
-        raise ArpaError(
-            f"expected each {n}-gram once, found this one again; remove one of the lines",
-            first + row,
-        )
+        message = f"expected each {n}-gram once, found this {n}-gram again; remove a line"
+        raise ArpaError(message, first + row)
     return parents, order
 
 

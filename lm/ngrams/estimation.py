@@ -32,39 +32,40 @@ class NGramCounts:
     counts: tuple[Counts, ...]
 
     def continuations(self) -> tuple[Counts, ...]:
-        """Adjusted counts of each order, which Kneser–Ney smoothing is estimated from.
+        """Adjusted counts of each order, from which Kneser–Ney smoothing is estimated.
 
         Of the highest order, and of n-grams that begin with `<s>`, the counts; of the others the
         number of words that occur before them (Chen & Goodman 1999, section 2.7). That of `<s>`
         alone is 0, because it is not predicted.
         """
-        ngrams, found = self.ngrams, []
+        ngrams, of_orders = self.ngrams, [*self.counts]
         first, stop = 1 + START, 2 + START  # nodes that begin with <s>
-        for n, counts in enumerate(self.counts, 1):
-            own = ngrams.level(n)
-            adjusted = counts
-            if n < ngrams.order:
-                left = ngrams.suffixes[ngrams.level(n + 1)] - own.start
-                adjusted = np.bincount(left, minlength=own.stop - own.start)
-                begin = slice(first - own.start, stop - own.start)
-                adjusted[begin] = counts[begin]
-                first, stop = ngrams.children[first], ngrams.children[stop]
-            if n == 1:
-                adjusted = adjusted.copy()
-                adjusted[START] = 0
-            found.append(adjusted)
-        return tuple(found)
+        for n, counts in enumerate(self.counts[:-1], 1):
+            level = ngrams.level(n)
+            left = ngrams.suffixes[ngrams.level(n + 1)] - level.start
+            adjusted = np.bincount(left, minlength=level.stop - level.start)
+            begin = slice(first - level.start, stop - level.start)
+            adjusted[begin] = counts[begin]
+            of_orders[n - 1] = adjusted
+            first, stop = ngrams.children[first], ngrams.children[stop]
+        of_orders[0] = of_orders[0].copy()
+        of_orders[0][START] = 0
+        return tuple(of_orders)
 
 
 def count_ngrams(corpus: Corpus, n_words: int, order: int) -> NGramCounts:
     """N-grams of the orders 1 to `order` of a corpus in the ids of a vocabulary of n_words.
 
-    An n-gram at a position of the text is the pair of the (n − 1)-gram that ends one word before it
-    and the word there: the n-grams of each order are found by sorting one 64-bit key a position.
-
-    O(order · N log N) time; about 60 bytes a word of the text, and 8 to 16 an n-gram.
+    An n-gram at a position of the text is the pair of the (n − 1)-gram that ends before it and the
+    word there: each order is a sort of a 64-bit key a position. O(order · N log N) time; about 60
+    bytes a word of the text, and 8 to 16 an n-gram.
     """
-    stream = _with_marks(corpus)
+    bounds = corpus.sentences + 2 * np.arange(len(corpus.sentences))
+    stream = np.empty(bounds[-1], dtype=np.int32)  # the sentences between <s> and </s>
+    mark = np.zeros(len(stream), dtype=np.bool_)
+    mark[bounds[:-1]] = mark[bounds[1:] - 1] = True
+    stream[~mark] = corpus.tokens
+    stream[bounds[:-1]], stream[bounds[1:] - 1] = START, END
     ngrams = NGrams.of_words(n_words)
     counts = [np.bincount(stream, minlength=n_words)]
     nodes = 1 + stream  # of the n-gram that ends at each position
@@ -88,17 +89,6 @@ def count_ngrams(corpus: Corpus, n_words: int, order: int) -> NGramCounts:
     return NGramCounts(ngrams, tuple(counts))
 
 
-def _with_marks(corpus: Corpus) -> NDArray[np.int32]:
-    """The sentences of a corpus one after the other, each between `<s>` and `</s>`."""
-    bounds = corpus.sentences + 2 * np.arange(len(corpus.sentences))
-    stream = np.empty(bounds[-1], dtype=np.int32)
-    mark = np.zeros(len(stream), dtype=np.bool_)
-    mark[bounds[:-1]] = mark[bounds[1:] - 1] = True
-    stream[~mark] = corpus.tokens
-    stream[bounds[:-1]], stream[bounds[1:] - 1] = START, END
-    return stream
-
-
 @dataclass(frozen=True, slots=True)
 class KneserNey:
     """Interpolated modified Kneser–Ney smoothing (Chen & Goodman 1999, sections 2.7 and 3).
@@ -108,9 +98,8 @@ class KneserNey:
 
     where a are the adjusted counts (`NGramCounts.continuations`), a(h ·) their sum over words after
     h, N_c(h ·) the number of words w with a(h w) = c, and h′ is h without its first word. The
-    recursion ends in the uniform distribution over the V − 1 words other than `<s>`, so that
-    `<unk>` has a probability where the text has no unknown word. This is what KenLM's lmplz
-    estimates. https://doi.org/10.1006/csla.1999.0128
+    recursion ends in the uniform distribution over the V − 1 words other than `<s>`, as in KenLM's
+    lmplz, so that `<unk>` always has a probability. https://doi.org/10.1006/csla.1999.0128
 
     fallback: discounts of orders whose counts of counts give none.
     """
@@ -120,26 +109,22 @@ class KneserNey:
     def estimate(
         self, counts: NGramCounts, vocabulary: Vocabulary
     ) -> tuple[NGramModel, tuple[str, ...]]:
-        """The model of a text, and for each order its discounts in words.
-
-        NGramError if an order has no discounts and there is no `fallback`. O(M) time; about 50
-        bytes an n-gram.
-        """
+        """The model of a text, and its discounts; NGramError without any. O(M) time, 50 M bytes."""
         ngrams, parents = counts.ngrams, counts.ngrams.parents()
         log10_probs = np.full(len(ngrams), NO_PROBABILITY, dtype=np.float32)
         log10_backoffs = np.zeros(ngrams.n_contexts, dtype=np.float32)
         lower = np.full(1, 1 / (ngrams.n_words - 1))
         notes, below = [], 0  # first node of the order below
         for n, adjusted in enumerate(counts.continuations(), 1):
-            own = ngrams.level(n)
+            level = ngrams.level(n)
             discounts, note = self._discounts(adjusted, n)
             notes.append(note)
-            contexts, shorter = parents[own] - below, ngrams.suffixes[own] - below
-            number = own.start - below
+            contexts, shorter = parents[level] - below, ngrams.suffixes[level] - below
+            number = level.start - below
             probs, backoffs = _interpolated(adjusted, discounts, contexts, number, lower[shorter])
-            log10_probs[own] = _log10(probs)
-            log10_backoffs[below : own.start] = _log10(backoffs)
-            lower, below = probs, own.start
+            log10_probs[level] = _log10(probs)
+            log10_backoffs[below : level.start] = _log10(backoffs)
+            lower, below = probs, level.start
         log10_probs[1 + START] = NO_PROBABILITY
         log10_probs[0] = log10_backoffs[0] = 0.0
         return NGramModel(vocabulary, ngrams, log10_probs, log10_backoffs), tuple(notes)
@@ -147,13 +132,13 @@ class KneserNey:
     def _discounts(self, adjusted: Counts, n: int) -> tuple[Discounts, str]:
         """Discounts of order n, or those of the fallback, and a note on them."""
         try:
-            found, how = closed_form(adjusted, n), ""
+            discounts, how = closed_form(adjusted, n), ""
         except NGramError:
             if self.fallback is None:
                 raise
-            found, how = self.fallback, " (fallback)"
-        d1, d2, d3 = found
-        return found, f"{n}-grams D1 {d1:.3f}, D2 {d2:.3f}, D3+ {d3:.3f}{how}"
+            discounts, how = self.fallback, " (fallback)"
+        d1, d2, d3 = discounts
+        return discounts, f"{n}-grams D1 {d1:.3f}, D2 {d2:.3f}, D3+ {d3:.3f}{how}"
 
 
 def closed_form(adjusted: Counts, n: int) -> Discounts:
@@ -187,11 +172,7 @@ def _interpolated(
     number: int,
     lower: Floats,
 ) -> tuple[Floats, Floats]:
-    """Probabilities of the n-grams of an order, and γ of their contexts, the order below.
-
-    contexts: that of each n-gram, numbered from 0 to `number` − 1; lower: p(w | h′) of each. γ is
-    1 where no word follows.
-    """
+    """Probabilities of n-grams, given p(w | h′) and contexts 0 … number − 1, and γ of these."""
     discount = np.array([0.0, *discounts])[np.minimum(adjusted, 3)]
     totals = np.bincount(contexts, weights=adjusted, minlength=number)
     removed = np.bincount(contexts, weights=discount, minlength=number)
@@ -211,10 +192,9 @@ def _log10(values: Floats) -> NDArray[np.float32]:
 class StupidBackoff:
     """Stupid back-off (Brants et al. 2007, section 4): relative frequencies, α for a step back.
 
-    S(w | h) = f(h w) / f(h) if f(h w) > 0, else α S(w | h′), with α = 0.4 and S(w) = f(w) / L for a
-    text of L words and ends of sentences. S is no probability: it does not sum to 1. The paper
-    leaves open what a word has that is not in the text; here one more step back leads to
-    1 / (V − 1), for the words other than `<s>`. https://aclanthology.org/D07-1090/
+    S(w | h) = f(h w) / f(h) if f(h w) > 0, else α S(w | h′), with S(w) = f(w) / L for a text of L
+    words and ends of sentences. S does not sum to 1. What the paper leaves open, words that are not
+    in the text: another step back, to 1 / (V − 1). https://aclanthology.org/D07-1090/
     """
 
     alpha: float = ALPHA

@@ -5,9 +5,8 @@ log p(w | h′), where h′ is h without its first word. The back-off weight of 
 does not have is 0, as in KenLM and SRILM, or that of stupid back-off.
 
 The n-grams are a trie of prefixes with links to suffixes. Node 0 is the empty n-gram; the node of
-an n-gram (h, w) is the child w of the node of h. Nodes are numbered order by order, within an order
-by parent, then by w, so that the children of a node are neighbours and a word is found among them
-by bisection.
+(h, w) is the child w of the node of h. Nodes are numbered by order, parent and w, so that the
+children of a node are neighbours, and bisection finds a word among them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class NGrams:
     """M − 1 n-grams of the orders 1 to N over V words; those of order 1 are all words.
 
     levels: (N + 2,) the n-grams of order n are the nodes levels[n] to levels[n + 1] − 1.
-    words: (M,) last word of each; 0 for the empty one. children: (C + 1,) the children of node c
+    words: (M,) last word of each; 0 for the empty n-gram. children: (C + 1,) the children of node c
     are children[c] to children[c + 1] − 1, for the C nodes of orders below N, the contexts.
     suffixes: (M,) the longest of an n-gram's proper suffixes that has a node.
     Memory: 8 bytes an n-gram, and 4 a context.
@@ -80,15 +79,12 @@ class NGrams:
         return slice(self.levels[n], self.levels[n + 1])
 
     def parents(self) -> Nodes:
-        """Parent (M,) of each node; node 0 is its own."""
+        """Parent (M,) of each node, 0 of node 0."""
         contexts = np.arange(self.n_contexts, dtype=np.int32)
         return np.concatenate([contexts[:1], np.repeat(contexts, np.diff(self.children))])
 
     def extended(self, parents: Nodes, words: Nodes, suffixes: Nodes | None = None) -> NGrams:
-        """These n-grams and those (m,) of the next order, in ascending (parent, word), distinct.
-
-        suffixes: found by looking them up unless they are given.
-        """
+        """These n-grams and distinct ones (m,) of the next order, in ascending (parent, word)."""
         start, stop = self.levels[-2:]
         of_each = np.bincount(parents - start, minlength=stop - start)
         if stop + len(words) >= 2**31:
@@ -106,8 +102,8 @@ class NGrams:
 
     def nodes(self, ngrams: NDArray[np.int32]) -> Nodes:
         """Nodes (m,) of n-grams (m, n) of one order n ≤ N; −1 where there is none."""
-        found: Nodes = _nodes(self.words, self.children, ngrams)
-        return found
+        nodes: Nodes = _nodes(self.words, self.children, ngrams)
+        return nodes
 
 
 @njit(cache=True, nogil=True)
@@ -128,28 +124,28 @@ def child(words: Any, children: Any, node: Any, word: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _nodes(words: Any, children: Any, ngrams: Any) -> Any:
-    found = np.empty(len(ngrams), np.int32)
+    nodes = np.empty(len(ngrams), np.int32)
     for i in range(len(ngrams)):
         node = 0
         for j in range(ngrams.shape[1]):
             node = child(words, children, node, ngrams[i, j])
             if node < 0:
                 break
-        found[i] = node
-    return found
+        nodes[i] = node
+    return nodes
 
 
 @njit(cache=True, nogil=True)
-def _suffixes(words: Any, children: Any, suffixes: Any, parents: Any, own: Any) -> Any:
-    """The suffix of (h, w) is the child w of the longest suffix of h that has one."""
-    found = np.empty(len(own), np.int32)
-    for i in range(len(own)):
+def _suffixes(words: Any, children: Any, suffixes: Any, parents: Any, last: Any) -> Any:
+    """The suffix of (h, w) is the child w of the longest suffix of h that has this child."""
+    nodes = np.empty(len(last), np.int32)
+    for i in range(len(last)):
         context, node = suffixes[parents[i]], -1
         while node < 0:
-            node = child(words, children, context, own[i])
+            node = child(words, children, context, last[i])
             context = suffixes[context]
-        found[i] = node
-    return found
+        nodes[i] = node
+    return nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

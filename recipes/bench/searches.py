@@ -26,7 +26,7 @@ from decoders.beam import beam
 from decoders.ffbs import ffbs
 from decoders.laws import random_problem
 from decoders.problem import DocumentProblem
-from decoders.smc import FilterOptions, particle_filter, smc
+from decoders.smc import particle_filter, smc
 from decoders.viterbi import viterbi
 
 SIZES = (400, 800)
@@ -172,7 +172,7 @@ def particles(alpha: float) -> None:
                 problem = random_problem(order, [CANDIDATES] * length, rng)
             scores = []
             for i, number in enumerate(PARTICLES):
-                how = {"alpha": alpha, "rng": rng, "options": FilterOptions(number)}
+                how = {"alpha": alpha, "rng": rng, "particles": number}
                 taken, run = timed(lambda p=problem, how=how: particle_filter(p, **how), 1)
                 seconds[i] += taken
                 prefixes[i] += np.mean([len(one.choices) for one in run.generations])

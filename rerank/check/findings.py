@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,14 +19,14 @@ import numpy as np
 
 from rerank.corpus.reading import ReadingOptions
 from rerank.corpus.spelling import nfc
+from rerank.diagnostics import Diagnostic
 from rerank.errors import InputError, place
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.decoder_lists import NamedFeatures
 from rerank.formats.moses import Moses
 from rerank.formats.table import opened
-from rerank.formats.tokens import BLANK
-from rerank.notices import Notice, Notices, kind_name
+from rerank.notices import Notice, Notices
 
 PLACES = 5  # lines named in a finding
 _KINDS = 50  # findings of a file that are listed one by one
@@ -36,60 +36,13 @@ _PARTICULARS = re.compile(  # quoted text, which may be cut off, and numbers
 )
 
 
-_FIX = "rerank check --fix OUT"
-_CURES = {  # how a notice begins: its cure
-    "byte-order mark": f"remove it: {_FIX}, or sed 's/\\xef\\xbb\\xbf//g' in XML",
-    "CRLF line ends": f"{_FIX} writes LF",
-    "bytes after the end of the": f"{_FIX} writes the data alone",
-    "separator other than LF": "replace them by spaces, if the source has spaces there",
-    "no-break space": "replace them by ASCII spaces, if the models have learnt them so",
-    "ideographic space": "replace them by ASCII spaces, if the models have learnt them so",
-    "zero-width space": "remove them: sed 's/\\xe2\\x80\\x8b//g'",
-    "soft hyphen": "remove them: sed 's/\\xc2\\xad//g'",
-    "bidirectional control": "remove them, if the models have not learnt them",
-    "blank line, skipped": f"{_FIX} leaves them out",
-    "blank line that fills up": "nothing to do, if the decoder has found fewer translations",
-    "interleaved ids": f"{_FIX} sorts the list",
-    "sentences in the order of batches": "nothing to do",
-    "source line without hypotheses": (
-        "translate these lines again, accept empty lines of the output, or give --missing source"
-    ),
-    "source line that is its own translation": "nothing to do, or translate these lines again",
-    "list with one hypothesis per sentence": "let the decoder write n-best lists",
-    "empty hypothesis": "translate these lines again, if the sources are not empty",
-    "duplicate hypothesis": "let the decoder write distinct hypotheses, as with Moses' `distinct`",
-    "equal texts of a sentence": "nothing to do, if they are samples",
-    "hypothesis that contains <s>": "remove control words of the decoder, or escape them",
-    "blank reference": "leave such sentences out of tuning and evaluation sets",
-    "reference that only says": "leave such sentences out of tuning and evaluation sets",
-    "hypotheses identical to reference": "is a reference given as a system's output?",
-    "candidate that is nearer": "does the list number its sentences as the lines of --source?",
-    "old Moses labels": "nothing to do",
-    "no blank between label and value": "nothing to do, if Marian wrote the list",
-    "Marian's word scores": "nothing to do",
-    "features without labels": "let Moses write labels: -labeled-n-best-list true",
-    "'|||' without blanks": "nothing to do; other tools may need blanks",
-    "no total column": "nothing to do, unless the feature `total` is used",
-    "line with sparse features": "nothing to do; tune-mert leaves their weights as they are",
-    "hypothesis without some of the features": "nothing to do, if the decoder leaves out zeros",
-    "hypothesis without P- lines": "give fairseq-generate no --quiet, and keep its P- lines",
-    "feature renamed": "nothing to do; weights may have either name",
-    "infinite number, clipped": "nothing to do, if the value is what such candidates deserve",
-    "line that is no output of fairseq": "nothing to do; log to another file next time",
-    "line end inside a text": "nothing to do, if the line end is only layout",
-    "[weight-file] ignored": "add its weights to the file",
-    "weights without names": "give them names as in the list",
-    "weight that Moses never tunes": "nothing to do",
-}
-
-
 @dataclass(slots=True)
 class Finding:
     """One kind of fault or oddity in a file.
 
     fault: whether other commands refuse the file for it; message: what was found at the first
     place, and the cure; lines: the first places, where they are known; count: of all places; kind:
-    of a warning, for --allow; asked: whether it is about what an option asks for; place: the first.
+    of a warning; asked: whether it is about what an option asks for; place: the first.
     """
 
     fault: bool
@@ -97,14 +50,14 @@ class Finding:
     message: str
     lines: list[int] = field(default_factory=list)
     count: int = 0
-    kind: str = ""
+    kind: Diagnostic | None = None
     asked: bool = False
     place: str = ""
 
     def to_text(self) -> str:
         """`file:line: what; cure (3 times, next on lines 7, 9) [kind]`."""
         text = f"{self.place}: {self.message}" if self.place else self.message
-        kind = f" [{kind_name(self.kind)}]" if self.kind else ""
+        kind = f" [{self.kind.label}]" if self.kind else ""
         if self.count == 1:
             return text + kind
         more = ", …" if self.count > len(self.lines) else ""
@@ -118,7 +71,8 @@ class Finding:
         """The finding as JSON values."""
         return {
             "level": "fault" if self.fault else "warning",
-            "kind": kind_name(self.kind),
+            "code": self.kind.code if self.kind else "",
+            "kind": self.kind.name if self.kind else "",
             "file": self.source,
             "lines": self.lines,
             "count": self.count,
@@ -134,28 +88,17 @@ class Findings(Notices):
 
     def __init__(self) -> None:
         super().__init__()
-        self._found: dict[tuple[bool, str, str], Finding] = {}
+        self._by_kind: dict[tuple[bool, str, str], Finding] = {}
         self._kinds: Counter[tuple[bool, str]] = Counter()  # by level and file
         self.refused: set[int] = set()  # lines with errors
         self.first_fault: InputError | None = None
 
-    def add(
-        self,
-        kind: str,
-        *,
-        source: str = "",
-        line: int | None = None,
-        count: int = 1,
-        names: Sequence[str] = (),
-        asked: bool = False,
-    ) -> None:
-        """Count a notice, with the cure for its kind; see `Notices.add`."""
-        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
-        text = Notice(kind, "", names=list(names)).to_text()
-        for start, cure in _CURES.items():
-            text += f"; {cure}" if kind.startswith(start) else ""
-        found = self._count(False, source, text, line, len(names) or count)
-        found.kind, found.asked = kind, asked
+    def take(self, notice: Notice) -> None:
+        """Count a notice, with the cure for its kind."""
+        super().take(notice)
+        text, count = notice.to_text(cured=True), len(notice.names) or notice.count
+        finding = self._count(False, notice.source, text, notice.line, count)
+        finding.kind, finding.asked = notice.kind, notice.asked
 
     def refuse(self, fault: InputError, *, count: int = 1) -> None:
         """Count an error, and let the reader go on."""
@@ -179,55 +122,49 @@ class Findings(Notices):
     def merge(self, others: Findings) -> None:
         """Add the findings of another reading; what both have found in a file counts once."""
         for notice in others:
-            super().add(
-                notice.kind,
-                source=notice.first,
-                count=notice.count,
-                names=notice.names,
-                asked=notice.asked,
-            )
-        for key, found in others._found.items():
-            if key not in self._found or found.count > self._found[key].count:
-                self._found[key] = found
+            super().take(notice)
+        for key, finding in others._by_kind.items():
+            if key not in self._by_kind or finding.count > self._by_kind[key].count:
+                self._by_kind[key] = finding
 
     def _count(
         self, fault: bool, source: str, message: str, line: int | None, count: int
     ) -> Finding:
         kind = _PARTICULARS.sub("…", message)
-        if (fault, source, kind) not in self._found:
+        if (fault, source, kind) not in self._by_kind:
             self._kinds[fault, source] += 1
             if self._kinds[fault, source] > _KINDS:
                 kind = message = _OTHERS.format("faults" if fault else "warnings")
-        found = self._found.setdefault((fault, source, kind), Finding(fault, source, message))
-        found.place = found.place or place(source, line)
-        found.count += count
-        if line is not None and len(found.lines) < PLACES and line not in found.lines:
-            found.lines.append(line)
-        return found
+        finding = self._by_kind.setdefault((fault, source, kind), Finding(fault, source, message))
+        finding.place = finding.place or place(source, line)
+        finding.count += count
+        if line is not None and len(finding.lines) < PLACES and line not in finding.lines:
+            finding.lines.append(line)
+        return finding
 
-    def count_of(self, kind: str) -> int:
-        """How often a notice of this kind was given."""
-        return sum(notice.count for notice in self if notice.kind == kind)
+    def count_of(self, name: str) -> int:
+        """How often a notice of this name was given."""
+        return sum(notice.count for notice in self if notice.kind.name == name)
 
     def where(self, holds: Callable[[bool, str, str], bool]) -> Findings:
         """The findings of some levels (whether a fault), files and kinds."""
-        found = Findings()
-        found._found = {key: one for key, one in self._found.items() if holds(*key)}
-        return found
+        findings = Findings()
+        findings._by_kind = {key: finding for key, finding in self._by_kind.items() if holds(*key)}
+        return findings
 
     @property
     def kinds(self) -> set[tuple[bool, str]]:
         """Level and kind of each finding."""
-        return {(fault, kind) for fault, _, kind in self._found}
+        return {(fault, kind) for fault, _, kind in self._by_kind}
 
     @property
     def all(self) -> list[Finding]:
         """All findings, in the order of their first places in the run."""
-        return list(self._found.values())
+        return list(self._by_kind.values())
 
     def of_level(self, fault: bool) -> Iterator[Finding]:
         """The findings that are faults, or those that are not."""
-        return (found for found in self.all if found.fault is fault)
+        return (finding for finding in self.all if finding.fault is fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +186,7 @@ class CleanCopies:
     def to_text(self) -> str:
         """A line for each copy, or the faults that remain."""
         if not self.written:
-            faults = [found.to_text() for found in self.findings.of_level(True)]
+            faults = [finding.to_text() for finding in self.findings.of_level(True)]
             return "\n".join(["no clean copy is written, since these faults remain:", *faults, ""])
         lines = []
         for copy, repairs in self.repairs.items():
@@ -262,7 +199,7 @@ class CleanCopies:
         return {
             "written": self.written,
             "repairs": {copy: dict(repairs) for copy, repairs in self.repairs.items()},
-            "findings": [found.to_dict() for found in self.findings.all],
+            "findings": [finding.to_dict() for finding in self.findings.all],
         }
 
 
@@ -270,10 +207,10 @@ class CleanCopies:
 
 
 _MARK = "\ufeff".encode()
-_LINES = {  # how a notice about lines begins: the repair
-    "byte-order mark": "byte-order mark removed",
-    "CRLF line ends": "CRLF line end written as LF",
-    "bytes after the end of the": "bytes after the compressed data left out",
+_REPAIRS = {  # of lines, by the names of their notices
+    **dict.fromkeys(("byte-order-mark", "inner-byte-order-mark"), "byte-order mark removed"),
+    "crlf-line-ends": "CRLF line end written as LF",
+    "trailing-bytes": "bytes after the compressed data left out",
 }
 LEFT_OUT, SKIPPED = "hypothesis that cannot be read left out", "blank line left out"
 SORTED, SURPLUS = "line sorted by sentence", "surplus blank line at the end left out"
@@ -286,15 +223,15 @@ def cleaned_text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterato
     n_lines: of the source; blank lines after as many are left out. `InputError` for bytes that are
     not UTF-8 text.
     """
-    found = Notices()
-    lines = (line.replace(_MARK, b"") for line in read_lines(path, found))
+    notices = Notices()
+    lines = (line.replace(_MARK, b"") for line in read_lines(path, notices))
     yield from islice(lines, n_lines)
     surplus = list(lines)
     if any(line.strip() for line in surplus):
         yield from surplus
     elif surplus:
         repairs[SURPLUS] += len(surplus)
-    _count(found, repairs)
+    _count(notices, repairs)
 
 
 def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str]) -> Iterator[bytes]:
@@ -303,16 +240,16 @@ def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str])
     The list is read before: `InputError` if it is in no known format. Lists that have to be sorted
     are in memory.
     """
-    found = Findings()
-    known, lines = opened(path, found, options)
+    findings = Findings()
+    known, lines = opened(path, findings, options)
     clean = (line.replace(_MARK, b"") for line in lines)
-    rows = known.read(clean, found, source=display(path), clip=options.clip_inf)
+    rows = known.read(clean, findings, source=display(path), clip=options.clip_inf)
     ids = [chunk.sentences for chunk in rows]
-    _count(found, repairs)
+    _count(findings, repairs)
     by_line = isinstance(known, Moses | NamedFeatures)
-    if found.first_fault is not None and not by_line:
-        raise found.first_fault
-    kept = _kept(path, options, found, repairs)
+    if findings.first_fault is not None and not by_line:
+        raise findings.first_fault
+    kept = _kept(path, options, findings, repairs)
     order = np.concatenate(ids) if ids else np.zeros(0, np.int64)
     if not by_line or (np.diff(order) >= 0).all():
         yield from kept
@@ -324,13 +261,13 @@ def cleaned_list(path: FilePath, options: ReadingOptions, repairs: Counter[str])
 
 
 def _kept(
-    path: FilePath, options: ReadingOptions, found: Findings, repairs: Counter[str]
+    path: FilePath, options: ReadingOptions, findings: Findings, repairs: Counter[str]
 ) -> Iterator[bytes]:
     """The lines but for those refused and, where blank ones are skipped, those."""
-    skips = found.count_of(BLANK) > 0
+    skips = findings.count_of("blank-line") > 0
     lines = read_lines(path, Findings(), encoded=options.encoded)
-    for number, line in enumerate((one.replace(_MARK, b"") for one in lines), 1):
-        if number in found.refused:
+    for number, line in enumerate((text.replace(_MARK, b"") for text in lines), 1):
+        if number in findings.refused:
             repairs[LEFT_OUT] += 1
         elif skips and not line.strip():
             repairs[SKIPPED] += 1
@@ -347,9 +284,8 @@ def in_nfc(lines: Iterable[bytes], repairs: Counter[str]) -> Iterator[bytes]:
         yield new
 
 
-def _count(found: Notices, repairs: Counter[str]) -> None:
+def _count(notices: Notices, repairs: Counter[str]) -> None:
     """Count the repairs of what notices about lines tell."""
-    for notice in found:
-        for start, repair in _LINES.items():
-            if notice.kind.startswith(start):
-                repairs[repair] += notice.count
+    for notice in notices:
+        if notice.kind.name in _REPAIRS:
+            repairs[_REPAIRS[notice.kind.name]] += notice.count

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from rerank.check.findings import Findings
 from rerank.corpus.columns import Label, column_names, offsets_of
 from rerank.corpus.documents import Documents, Role
-from rerank.corpus.grouping import EMPTY
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences, note_identity
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE
@@ -67,10 +66,7 @@ class FeatureRange:
 
 @dataclass(frozen=True, slots=True)
 class KnownWords:
-    """The vocabulary of a language model called `name`, and the words of lists that it lacks.
-
-    about: what the model's folder says of it.
-    """
+    """The vocabulary of a language model, and the words of lists that it lacks; about: as saved."""
 
     name: str
     vocabulary: Container[bytes]
@@ -80,8 +76,8 @@ class KnownWords:
     @property
     def most_frequent(self) -> list[str]:
         """The most frequent words that the model does not know."""
-        named = self.counts.named.most_common(_NAMED)
-        return [word.decode(errors="replace") for word, _ in named]
+        words = self.counts.named.most_common(_NAMED)
+        return [word.decode(errors="replace") for word, _ in words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +86,7 @@ class BleuScores:
 
     oracle: of the best candidates by sentence BLEU; best_of: of those among the first N, by N;
     agreement: of the choice that `decode` makes without weights, of k-best lists among the first
-    `_AGREEING`; better: sentences whose best candidate is better than the first; tuned: on
-    documents held out from tuning, with its standard error and what the weights are, None if it was
-    not asked for.
+    `_AGREEING`; better: sentences whose best candidate is better than the first.
     """
 
     first: float
@@ -138,11 +132,10 @@ class TunedBleu:
 class ListSurvey:
     """Figures of k-best lists, to which documents are added; reports what it finds about them.
 
-    name: of the lists; references: [sentence][file] of all sentences, or nothing; tokenize: for
-    BLEU; made: whether the lists are those of --systems, in no file of the user. of_systems: the
-    agreement of the systems, if the lists are made of their outputs alone. Of all lists, once they
-    are finished: form: their format; lengths: of documents, in sentences, None where nothing tells
-    them; k: of each sentence (T,), 0 without candidates.
+    references: [sentence][file] of all sentences, or nothing; made: whether the lists are those of
+    --systems, in no file of the user; of_systems: the agreement of the systems, if the lists are
+    made of their outputs alone. Once they are finished: form: the format; lengths: of documents, in
+    sentences, None where nothing tells them; k: of each sentence (T,), 0 without candidates.
     """
 
     form: str
@@ -195,8 +188,8 @@ class ListSurvey:
                 model.counts.add(kbest.tokens(row), model.vocabulary.__contains__)
         if not self._references:
             return
-        rows = map(kbest.rows, range(len(kbest)))
-        self._firsts += [kbest.text(own[0]) if own else b"" for own in rows]
+        lists = map(kbest.rows, range(len(kbest)))
+        self._firsts += [kbest.text(rows[0]) if rows else b"" for rows in lists]
         self._spelling.add(kbest.texts.to_list(), map(kbest.line_number, range(kbest.n)))
         self._count_choices(kbest, self._references[kbest.first : kbest.first + len(kbest)])
 
@@ -209,21 +202,18 @@ class ListSurvey:
         rows = Bleu(self.tokenize).statistics(texts, targets)
         bleu = corpus_bleu(rows, effective_order=True)
         spans = [slice(*span) for span in pairwise(texts.rows.tolist())]
-        best = [bleu[span] for span in spans]
-        chosen = [[own[:n].argmax() for own in best] for n in (*_SIZES, None)]
+        lists = [bleu[span] for span in spans]
+        chosen = [[scores[:n].argmax() for scores in lists] for n in (*_SIZES, None)]
         considered = kbest if self.of_systems else kbest.top(_AGREEING)
         agreement = agreement_of(considered, self.of_systems)
         parts = [agreement[a:b] for a, b in pairwise(considered.offsets.tolist())]
-        agreed = [int(own.argmax()) if len(own) else 0 for own in parts]
+        agreed = [int(part.argmax()) if len(part) else 0 for part in parts]
         places = texts.rows[:-1] + np.array([*chosen, agreed], np.int64)
         self._statistics.append(rows[places].sum(axis=1))
         self._better += int((bleu[places[-2]] > bleu[places[0]]).sum())
 
     def finish(self, form: str, documents: Documents | None) -> ListSurvey | None:
-        """The figures of all lists, None if they have no candidates; warns of what is odd.
-
-        form: format of the list; documents: None where nothing tells them.
-        """
+        """The figures of all lists, None if they have no candidates; warns of what is odd."""
         self.k = np.concatenate(self._counts) if self._counts else np.zeros(0, np.int64)
         if not self.k.any():
             return None
@@ -234,17 +224,14 @@ class ListSurvey:
         vary = np.any(varies, axis=0).tolist()
         ranges = zip(column_names(self._labels), low, high, vary, strict=True)
         self.features = [FeatureRange(n, a, b, not v and a == b, not v) for n, a, b, v in ranges]
-        self.empty = self._findings.count_of(EMPTY)
+        self.empty = self._findings.count_of("empty-hypothesis")
         for model in self.models:
             model.counts.warn(model.name, model.about, self._findings, source=self.name)
         self.bleu = self._bleu() if self._statistics else None
         return self
 
     def _bleu(self) -> BleuScores:
-        """BLEU of the first candidates and the oracle.
-
-        Warns where texts and references differ in escaping or normal form, or not at all.
-        """
+        """BLEU of the choices; warns where texts differ from references in more, or not at all."""
         from rerank.metrics.bleu import Bleu, corpus_bleu
 
         targets = self._references[: len(self._firsts)]
@@ -289,12 +276,12 @@ class ListSurvey:
             "empty": self.empty,
             "oov": [
                 {
-                    "model": one.name,
-                    "words": one.counts.words,
-                    "oov": one.counts.oov,
-                    "most_frequent": one.most_frequent,
+                    "model": model.name,
+                    "words": model.counts.words,
+                    "oov": model.counts.oov,
+                    "most_frequent": model.most_frequent,
                 }
-                for one in self.models
+                for model in self.models
             ],
             "bleu": None if self.bleu is None else asdict(self.bleu),
         }
@@ -320,28 +307,24 @@ class ListSurvey:
         if self.bleu is not None:
             first, oracle = self.bleu.first, self.bleu.oracle
             rows.append(("BLEU", f"first {first:.2f}, oracle {oracle:.2f} ({self.bleu.signature})"))
-        for one in self.models:
-            words = f" ({', '.join(one.most_frequent)})" if one.most_frequent else ""
-            share = f"{one.counts.share:.2%} of {one.counts.words:,} words{words}"
-            rows.append((f"OOV {one.name}", share))
+        for model in self.models:
+            words = f" ({', '.join(model.most_frequent)})" if model.most_frequent else ""
+            share = f"{model.counts.share:.2%} of {model.counts.words:,} words{words}"
+            rows.append((f"OOV {model.name}", share))
         lines = Table((Column(""), Column("")), rows).to_text()
         if not self.features:
             return f"{lines}\nfeatures    none\n"
         columns = Column("feature"), Column("min", "g"), Column("max", "g"), Column("constant")
         kinds = {(True, True): "yes", (False, True): "in each list", (False, False): "no"}
         ranges = [
-            (one.name, one.min, one.max, kinds[one.constant, one.constant_in_lists])
-            for one in self.features
+            (x.name, x.min, x.max, kinds[x.constant, x.constant_in_lists]) for x in self.features
         ]
         sparse = f"{len(self.sparse):,} sparse features\n" if self.sparse else ""
         return f"{lines}\n\n{Table(columns, ranges).to_text()}\n{sparse}"
 
 
 class WeightedTotals:
-    """Checks weights against the features of lists, and the totals of lists against weights.
-
-    source: file of the weights, None without any; models: which add features to those of the list.
-    """
+    """Checks weights against the features of lists and models, and the totals against weights."""
 
     def __init__(
         self, source: str | Path | None, models: Sequence[KnownWords], findings: Findings
@@ -385,11 +368,11 @@ class WeightedTotals:
         """Warn of totals that are not the weighted sums of the features."""
         if self._wrong:
             self._findings.add(
-                "total that is not the weighted sum of the features (largest difference "
-                f"{self._largest:.6g}); are these the weights that the decoder had?",
+                "wrong-totals",
                 source=self._name,
                 line=self._line or None,
                 count=self._wrong,
+                largest=f"{self._largest:.6g}",
             )
 
     def _vector_of(self, kbest: KBest, weights: Weights) -> NDArray[np.float64] | None:
@@ -398,9 +381,9 @@ class WeightedTotals:
         labels = [*kbest.labels, *(Label(name, 1) for name in added)]
         if TOTAL in weights.dense and TOTAL not in {label.name for label in labels}:
             labels.append(Label(TOTAL, 1))
-        found = vector(weights, labels, notices=self._findings, source=self._source)
+        values = vector(weights, labels, notices=self._findings, source=self._source)
         width = kbest.dense.shape[1]
-        return None if found[width:].any() else found[:width]
+        return None if values[width:].any() else values[:width]
 
 
 def examine(
@@ -416,9 +399,8 @@ def examine(
 ) -> tuple[Findings, ListSurvey | None]:
     """Findings about files that can be read twice, and the figures of lists that can be read.
 
-    documents: of the run, if they are known already; of_systems: as of `ListSurvey`; embeddings:
-    whether candidates are compared with the source by `rerank.metrics.embeddings`. Memory: a
-    document, the first candidates and the references.
+    documents: if they are known already; of_systems: as of `ListSurvey`; embeddings: whether
+    candidates are compared with the source. Memory: a document, first candidates, references.
     """
     from rerank.metrics.embeddings import note_elsewhere
 
@@ -431,7 +413,7 @@ def examine(
         documents, known = documents_of_run(file, references, findings)
     documents, targets = _targets(file, references, documents, findings)
     names = set(map(display, side.values()))
-    if any(one.fault and one.source in names for one in findings.all):
+    if any(finding.fault and finding.source in names for finding in findings.all):
         without_sources = replace(lists, missing=AS_EMPTY)
         file = KBestFile(lists.kbest, without_sources, unreported=Findings())
     survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize, made=lists.made)
@@ -439,8 +421,8 @@ def examine(
     with findings.counting():
         form = file.format.name
         pieces = file.in_pieces(documents)
-        found = file.read(pieces, findings)
-        for _, kbest in progress(found, label="documents", unit="documents", total=len(pieces)):
+        read = file.read(pieces, findings)
+        for _, kbest in progress(read, label="documents", unit="documents", total=len(pieces)):
             survey.add(kbest)
             totals.add(kbest)
             if embeddings:
@@ -464,14 +446,14 @@ def _targets(
     model = file.name if lists.docs is None else display(lists.docs)
     sound = []
     for path in [*lists.side.values(), *references]:
-        found = Findings()
+        of_text = Findings()
         role: Role = "reference" if path in references else "source"
-        with found.counting():
-            read_texts_of(path, documents, found, model=model, role=role)
+        with of_text.counting():
+            read_texts_of(path, documents, of_text, model=model, role=role)
             if role == "reference":
                 sound.append(path)  # read once more, together with the others
                 continue
-        findings.merge(found)
+        findings.merge(of_text)
     with findings.counting():  # of a text that lacks a sentence
         texts = read_reference_texts(sound, documents, findings, model=model) if sound else []
         documents, targets = matched(texts, documents, findings, drop=lists.drop_unreferenced)
@@ -487,11 +469,11 @@ def documents_of_run(
     A list that cannot be read is reported where it is read, and likewise a reference.
     """
     lists, docs = file.lists, [] if file.lists.docs is None else [file.lists.docs]
-    own = bool(docs)
+    named = bool(docs)
     if not docs and lists.no_docs is None:
         with suppress(InputError):
-            own = file.annotations[0] is not None
-    if own:
+            named = file.annotations[0] is not None
+    if named:
         with findings.counting():
             return file.documents(findings), True
     elif lists.no_docs is None and references:

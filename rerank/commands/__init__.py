@@ -26,10 +26,11 @@ from rerank.files.terminal import (
     command_running,
     flush_messages,
     ignore_stopping,
+    number_of_processes,
+    process_number,
     raise_terminated,
     say,
 )
-from rerank.files.torchrun import number_of_processes, process_number
 from rerank.registry import attribute, fault_of_plugin, forget_plugins
 
 _OUT_OF_MEMORY = re.compile(  # errors of torch

@@ -24,8 +24,7 @@ from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:
     from lm.ctranslate2 import ConvertedEngine
-    from lm.generation import Generated, GenerationSettings
-    from lm.seq2seq import TranslationEngine
+    from lm.seq2seq import Generated, GenerationSettings, TranslationEngine
     from rerank.corpus.documents import Documents
     from rerank.notices import Notices
 
@@ -149,11 +148,10 @@ def candidates(options: CandidatesOptions) -> None:
             out.writelines(file)
         kept.unlink()
         if translator.cut:
-            kind = f"candidate cut at --longest {options.finding.longest}"
-            notices.add(kind, source=display(options.out), count=translator.cut)
+            longest, place = options.finding.longest, display(options.out)
+            notices.add("cut-candidate", source=place, count=translator.cut, longest=longest)
         if translator.too_long:
-            kind = "candidate whose text has more tokens than the model has positions, left out"
-            notices.add(kind, source=display(options.out), count=translator.too_long)
+            notices.add("long-candidate", source=display(options.out), count=translator.too_long)
     options.messages.announce(f"{len(sources):,} lists written to {display(options.out)}")
 
 
@@ -219,8 +217,8 @@ class Translator:
                 )
         place, line = display(name), documents.line
         if blank := [t for t, own in enumerate(sources) if not own.strip()]:
-            kind = "blank source line, whose candidates are invented; write its sentence"
-            notices.add(kind, source=place, line=line(blank[0]) + 1, count=len(blank))
+            at = line(blank[0]) + 1
+            notices.add("blank-source-line", source=place, line=at, count=len(blank))
         letters = Counter(chain.from_iterable(line.decode() for line in lines))
         unknown_letters(model, letters, target=False).warn_of_language(
             "the model",
@@ -230,9 +228,16 @@ class Translator:
             cure="give the model of this pair of languages",
         )
         if long := [t for t, one in enumerate(tokens) if len(one) > most]:
-            kind = f"text longer than the {model.positions:,} positions of the model, cut"
-            at = line(long[0]) + 1
-            notices.add(kind, source=place, line=at, count=len(long), asked=True)
+            notices.add(
+                "long-text",
+                source=place,
+                line=line(long[0]) + 1,
+                count=len(long),
+                asked=True,
+                positions=f"{model.positions:,}",
+                name="the model",
+                shortened="cut",
+            )
         return [model.source.around([one[:most]]) for one in tokens]
 
     @property
@@ -330,7 +335,7 @@ class Translator:
 
 def _way(finding: CandidateSearch) -> GenerationSettings:
     """How candidates are found."""
-    from lm.generation import GenerationSettings
+    from lm.seq2seq import GenerationSettings
 
     return GenerationSettings(
         finding.n_best,

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
+from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import file_and_name
-from rerank.files.terminal import progress_shown
-from rerank.notices import is_allowed
-from rerank.options import Command, option, part, record, settings_of
+from rerank.files.terminal import progress_shown, show
+from rerank.options import Command, eager, option, part, record, settings_of
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
     ListFiles,
@@ -163,7 +165,8 @@ class CheckResult:
 
     def _fails(self, warning: Finding) -> bool:
         """Whether a warning is an error under --strict."""
-        return self.strict and not (warning.asked or is_allowed(warning.kind, self.allowed))
+        name = warning.kind.name if warning.kind else ""
+        return self.strict and not (warning.asked or name in self.allowed)
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""
@@ -213,7 +216,7 @@ def check(options: CheckOptions) -> int:
     from rerank.files.lines import InputFiles, spool
     from rerank.files.outputs import check_outputs
     from rerank.files.paths import display
-    from rerank.formats.translations import UNREFERENCED, check_files
+    from rerank.formats.translations import check_files
     from rerank.runs.lists import (
         MISSING_SOURCE,
         own_documents,
@@ -253,8 +256,9 @@ def check(options: CheckOptions) -> int:
             if lists.made and references and lists.drop_unreferenced:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
                 if count := documents.n_left_out:
+                    source = display(references[0])
                     result.findings.add(
-                        UNREFERENCED, source=display(references[0]), count=count, asked=True
+                        "sentence-without-reference", source=source, count=count, asked=True
                     )
             elif lists.made:
                 documents = own_documents(lists)
@@ -295,11 +299,21 @@ def check(options: CheckOptions) -> int:
             _tune(lists if lists.made else made, options, result)
             inputs.check()
     print_result(result, options.form)
-    options.messages.announce_vain([found.kind for found in result.findings.of_level(False)])
     return result.exit_code
 
 
-COMMAND = Command("check", CheckOptions, check)
+def _explain(_ctx: click.Context, word: str) -> None:
+    """Print a row of the table of diagnostics, in place of the work."""
+    show(f"{diagnostic(word).explained()}\n", for_people=True)
+    _ctx.exit()
+
+
+COMMAND = Command(
+    "check",
+    CheckOptions,
+    check,
+    eager("--explain", _explain, metavar="CODE", help="Explain a kind of warning, and exit."),
+)
 
 
 def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:

@@ -12,7 +12,7 @@ from rerank.runs.options import ListFiles, Messages, form_option, print_result
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
-    from rerank.corpus.diversity import Diversity
+    from rerank.corpus.edit_distance import Diversity
 
 _FIGURES = {"candidates": ".1f", "distinct": ".1f", "distance": ".2f", "relative": ".3f"}
 _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
@@ -44,7 +44,7 @@ def diversity(options: DiversityOptions) -> None:
     """
     import numpy as np
 
-    from rerank.corpus.diversity import diversity as diversity_of
+    from rerank.corpus.edit_distance import diversity as diversity_of
     from rerank.runs.list_run import ListRun
 
     lists = options.lists.lists()

@@ -419,9 +419,8 @@ def _aligned(
 def _note_names(references: Sequence[str], systems: Sequence[str], notices: Notices) -> None:
     """A warning of systems that are named as further references, as --ref ref.? names them."""
     stems = {one.rstrip("0123456789") for one in references} - {*references}
-    kind = "translation named as a further reference; if it is one, give it as --ref FILE"
     if found := [x for x in systems if x.rstrip("0123456789") in stems and x not in references]:
-        notices.add(kind, names=found)
+        notices.add("named-as-reference", names=found)
 
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:

@@ -286,7 +286,7 @@ def _scorers() -> Iterable[Row]:
         "candidates_before and sources_after, exactly by Viterbi search for 2; source=no leaves "
         "out the source, which --source else gives; timeout=SECONDS [default 600] without an "
         "answer end the run; batch=N [default 256] requests are asked at once. COMET and CometKiwi "
-        "need an environment of their own: recipes/estimators.",
+        "need an environment of their own: recipes/adapters/estimators.",
     }
     yield {
         "name": "consistency",

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lm.checkpoint import SavedModel
-    from rerank.corpus.contrasts import WordTest
     from rerank.corpus.documents import Documents
-    from rerank.formats.contrastive import ContrastiveItem
+    from rerank.formats.contrastive import ContrastiveItem, WordTest
     from rerank.metrics.accuracy import Outcomes
     from rerank.notices import Notices
     from rerank.scorers.causal_lm import CausalLM
@@ -170,11 +169,7 @@ def contrastive(options: ContrastiveOptions) -> None:
         rng = np.random.default_rng(options.seed)
         others = contexts_of_others(contexts, rng)
         if others is None:
-            notices.add(
-                "condition left out: no other context for each item, because more than half of the "
-                "items have the same one",
-                source=display(files[0]),
-            )
+            notices.add("condition-left-out", source=display(files[0]))
         models = {}
         opened = [(lm, open_for_texts(lm, machine.device, machine.threads)) for lm in lms]
         both = [
@@ -212,10 +207,10 @@ def pairs(options: PairsOptions) -> None:
     Example:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
-    from rerank.corpus.contrasts import CONTRASTS
     from rerank.corpus.spelling import nfc_lines
     from rerank.files.outputs import atomic, check_outputs
     from rerank.files.paths import display
+    from rerank.formats.contrastive import CONTRASTS
     from rerank.formats.translations import read_references
     from rerank.runs.list_run import ListRun
 
@@ -481,7 +476,7 @@ def _words_of(given: Items, notices: Notices) -> Callable[[Sequence[Sequence[byt
 
     UsageError for a class without a list.
     """
-    from rerank.corpus.contrasts import WordTest
+    from rerank.formats.contrastive import WordTest
     from rerank.formats.tokens import similar
     from rerank.metrics.word_classes import closed_classes, read_words
 

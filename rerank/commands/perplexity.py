@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
-from rerank.files.terminal import progress
-from rerank.files.torchrun import (
-    number_of_processes,
-    others_alive,
-    process_number,
-    sharing_documents,
-)
+from rerank.files.terminal import number_of_processes, process_number, progress
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
 from rerank.runs.options import (
@@ -451,6 +445,7 @@ def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
     RerankError if another process ends before its documents are read.
     """
     from lm.evaluation import ALL, Share
+    from rerank.runs.distribution import others_alive, sharing_documents
 
     if number_of_processes() == 1:
         yield ALL

@@ -320,7 +320,7 @@ def _measures(options: ReportOptions, weights: Weights) -> MeasureOptions:
 
 def _idle(weights: Weights, explanation: Explanation) -> str:
     """Which language models of the weights contribute nothing."""
-    from rerank.metrics.verdict import idle
+    from rerank.metrics.significance import idle
 
     models, by_value = weights.provenance.get("models"), weights.by_value
     figures = [

@@ -19,7 +19,6 @@ from rerank.files.lines import InputFiles, digest
 from rerank.files.outputs import check_folder, check_new_folder, check_outputs
 from rerank.files.signature import __version__
 from rerank.files.terminal import Interrupts, progress
-from rerank.files.torchrun import processes
 from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command
@@ -89,6 +88,7 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     """
     from lm.composition import fact, load
     from lm.training.state import load_training
+    from rerank.runs.distribution import processes
     from rerank.scorers.models import choose_device, valid_files
 
     began, files, name = perf_counter(), options.files, options.choice.model
@@ -190,7 +190,7 @@ def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
         elif trainer.settings.minutes is not None:
             more = math.ceil(1.1 * progress.seconds / share / 60)
             cure = f"--minutes {more} --resume for an epoch"
-        notices.add(f"model barely trained, in {share:.2f} epochs; give {cure}", source=str(out))
+        notices.add("barely-trained", source=str(out), epochs=f"{share:.2f}", cure=cure)
 
 
 def _describe(

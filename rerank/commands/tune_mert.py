@@ -97,6 +97,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         tuning_search,
         verdict_entries,
     )
+    from rerank.scorers.programs import ProgramMetric
     from rerank.tuning.pool_search import SavedSearches
 
     plan, references, weights = options.plan, options.references.references, options.weights.files
@@ -116,7 +117,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         search = tuning_search(options.searching.chosen(), plan)
         search = search.at(start) if start else search
         documents, lines = read_targets(lists, references, notices, announce)
-        programs = plan.objective.started_programs()
+        programs = {n: ProgramMetric(n, p) for n, p in plan.objective.programs.items()}
         with ListRun.open(
             lists,
             notices,
@@ -134,7 +135,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             run.announce_work(search, announce)
             metrics = plan.objective.load_metrics(
                 bleu,
-                lambda name, _: (
+                lambda name: (
                     programs.get(name)
                     or PerHypothesis(
                         name, run.metric_file(name, plan.objective.files), run.info, notices
@@ -244,7 +245,7 @@ def _plot(run: ListRun, result: TuningResult, path: str) -> None:
 def plot_surface(path: str, pool: Pool, weights: NDArray[np.float64], search: PoolSearch) -> None:
     """Draw the objective around weights (G,) to a file."""
     from rerank.report.figures import plot_sections
-    from rerank.tuning.provenance import sections
+    from rerank.tuning.tuners.ascent import sections
 
     objective = search.goal.objective
     around = sections(pool, weights, objective, search.names)
@@ -257,13 +258,12 @@ def _provenance(
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
     from rerank.corpus.reading import AS_NFC, AS_SOURCE
     from rerank.runs.tuning_set import start_entries
-    from rerank.tuning.provenance import feature_entries, plan_entries
 
     lists, task = run.lists, result.task
     options = {name: value for name, value in search.options.given().items() if value is not None}
     made: dict[str, object] = {
-        **plan_entries(task.plan, task.goal, [*lists.files, *run.options.scorers.files, *files]),
-        **feature_entries(task.names, task.features.ranges),
+        **task.plan.entries(task.goal.name, [*lists.files, *run.options.scorers.files, *files]),
+        **task.features.entries(task.names),
         "search": {"method": search.method, **options},
         "top": lists.top,
         "diverse": lists.diverse,

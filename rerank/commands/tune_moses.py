@@ -81,9 +81,9 @@ def tune_moses(options: TuneMosesOptions) -> None:
     from rerank.formats.weights import by_name, write_weights
     from rerank.notices import Notices
     from rerank.tuning.moses import read_extracted, tune_extracted
-    from rerank.tuning.provenance import feature_entries, plan_entries
+    from rerank.tuning.objective import sentence_bleu
     from rerank.tuning.run import gain_text
-    from rerank.tuning.scale import bleu_quality, fit_scale
+    from rerank.tuning.scale import fit_scale
 
     given, weights, plan = options.files, options.weights, options.plan
     announce = options.messages.announce
@@ -103,21 +103,20 @@ def tune_moses(options: TuneMosesOptions) -> None:
         features.check(space, announce)
         sparse = features.other_sparse(space)
         if lacking := set(data.sparse.names) - sparse.keys():
-            kind = "sparse feature without weight, counted as 0"
             source = display(weights.start or given.features[0])
-            notices.add(kind, source=source, count=len(lacking))
+            notices.add("sparse-feature-without-weight", source=source, count=len(lacking))
         if frame is not None:  # a fault is reported before the work
             begin = by_name(features.start(space), space.labels)
             merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
         result = tune_extracted(data, features, plan, notices, announce)
         inputs.check()
-        pool, best, search = result.pool, result.found.best, result.search
-        quality = bleu_quality(pool.statistics)
+        pool, best, search = result.pool, result.result.best, result.search
+        quality = sentence_bleu(pool.statistics)
         scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
         made: dict[str, object] = {
-            **plan_entries(plan, search.goal, [*files, *weights.inputs]),
-            **_result_entries(result.found),
-            **feature_entries(search.names, features.ranges),
+            **plan.entries(search.goal.name, [*files, *weights.inputs]),
+            **_result_entries(result.result),
+            **features.entries(search.names),
             "verdict": result.verdict(),
         }
         if result.selection:
@@ -129,7 +128,7 @@ def tune_moses(options: TuneMosesOptions) -> None:
             plot_surface(weights.plot, pool, best.weights, search)
         written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
         write_weights(weights.out, written, base=frame, notices=notices)
-    before = "start", result.found.start.statistics
+    before = "start", result.result.start.statistics
     gain = gain_text(best.statistics, before, search.goal, result.selection)
     announce(f"verdict: {made['verdict']}\n{gain}")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, permutations
 from statistics import fmean
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rerank.errors import shown
 from rerank.notices import Notices
@@ -52,10 +52,10 @@ def note_alignment(
 ) -> None:
     """Add a notice where lines of a text fit other lines of the other one, or hardly any.
 
-    texts: what messages call the two texts, such as hypotheses and references; of_list: whether the
-    first is of a k-best list; most: as many of its lines, at equal distances, are compared, but not
-    more than 1000; trigrams: of the other text, from `remembered_trigrams`, where several texts are
-    compared with it. O(most × bytes of a line) time, and O(bytes) for lines that are repeated.
+    texts: by their names in messages; of_list: whether the first is of a k-best list; most: number
+    of its lines, at equal distances, that are compared; trigrams: of the other text, from
+    `remembered_trigrams`, where several texts are compared with it. O(most × bytes of a line) time,
+    and O(bytes) for lines that are repeated.
     """
     _note_repeated(texts, notices, source)
     (name, lines), (other_name, others) = texts.items()
@@ -65,41 +65,34 @@ def note_alignment(
     places = [i for i in range(0, n, step) if lines[i] and others[i]]
     if n < _FEWEST or not places or 2 * len({*others[:n:step]}) < n // step:  # lines are alike
         return
-    own = [_trigrams(lines[i]) for i in places]
-    pair = _Pair(places, own, others[:n], trigrams or remembered_trigrams())
+    ours = [_trigrams(lines[i]) for i in places]
+    pair = _Pair(places, ours, others[:n], trigrams or remembered_trigrams())
     here, elsewhere = pair.similarities(0), pair.elsewhere()
     (usual, together), *_ = Counter(j - i for i, j in elsewhere.items()).most_common(1) or [(0, 0)]
     moves = _MOVES if usual in (0, *_MOVES) else (usual, *_MOVES)
+    called: dict[str, Any] = {"source": source, "ours": name, "theirs": other_name}
     if together < _MOVED_TOGETHER * len(elsewhere):
         i, j = next(iter(elsewhere.items()))
-        kind = f"{name} fit {other_name} of other lines, as line {i + 1} that of line {j + 1}"
-        kind, count = f"{kind}; put both files in the same order", len(elsewhere)
+        notices.add("other-order", count=len(elsewhere), at=i + 1, other=j + 1, **called)
     elif moved := next(filter(None, (pair.moved(move, here) for move in moves)), None):
         move, first, last = moved
-        cure = "is a line missing or too many before these? align both files"
+        command = ""
         edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}
         if step == 1 and last >= n - 3 and not of_list and move in edits:
-            cure += f", as {name} by: sed '{edits[move]}'"
+            command = f", as {name} by: sed '{edits[move]}'"
         where = f"{abs(move)} line{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}"
-        kind = f"{name} of lines {first + 1} to {last + 1} fit {other_name} {where}; {cure}"
-        count = last - first + 1
+        called |= {"first": first + 1, "last": last + 1, "where": where, "command": command}
+        notices.add("shifted-lines", count=last - first + 1, **called)
     elif fmean(here) - fmean(pair.similarities(n // 2)) < _LEAST_EXCESS:
-        kind, count = f"{name} are no more like the {other_name} of their lines than like others", n
-        kind += "; are both files in the same order and language?"
-    else:
-        return
-    notices.add(kind, source=source, count=count)
+        notices.add("unlike-lines", count=n, **called)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two texts: trigrams of the lines at some places of the first, and all lines of the other.
-
-    trigrams: of a line of the other; they are remembered, since most are compared several times.
-    """
+    """Two texts: trigrams of the lines at some places of the first, and all lines of the other."""
 
     places: Sequence[int]
-    own: Sequence[set[str]]
+    ours: Sequence[set[str]]
     others: Sequence[bytes]
     trigrams: Trigrams
 
@@ -107,7 +100,7 @@ class _Pair:
         """Those of each line with the other text's so many lines later."""
         n = len(self.others)
         moved = (self.trigrams(self.others[(i + move) % n]) for i in self.places)
-        return [_similarity(*pair) for pair in zip(self.own, moved, strict=True)]
+        return [_similarity(*pair) for pair in zip(self.ours, moved, strict=True)]
 
     def moved(self, move: int, here: Sequence[float]) -> tuple[int, int, int] | None:
         """The move, and the first and last of the lines in a row that fit there much better.
@@ -115,7 +108,7 @@ class _Pair:
         here: similarities at the same place.
         """
         pairs = zip(self.similarities(move), here, strict=True)
-        gain, start, stop = _largest_sum([there - own for there, own in pairs])
+        gain, start, stop = _largest_sum([there - similarity for there, similarity in pairs])
         if stop - start >= _FEWEST_MOVED and gain >= _MEAN_GAIN * (stop - start):
             return move, self.places[start], self.places[stop - 1]
         return None
@@ -132,16 +125,16 @@ class _Pair:
         for j, other in others.items():
             for trigram in other & rare:
                 where.setdefault(trigram, []).append(j)
-        found: dict[int, int] = {}
-        for i, text in zip(self.places, self.own, strict=True):
+        moved: dict[int, int] = {}
+        for i, text in zip(self.places, self.ours, strict=True):
             shared = Counter(chain.from_iterable(where[trigram] for trigram in text & rare))
             del shared[i]
             if len(text) >= _FEWEST_TRIGRAMS and shared:
                 j = max(shared, key=lambda j: (shared[j], -j))
                 if _similarity(text, others[j]) > _similarity(text, others[i]) + _MUCH_MORE:
-                    found[i] = j
-        enough = len(found) >= max(_FEWEST_MOVED, _FEWEST_ELSEWHERE * len(self.places))
-        return found if enough else {}
+                    moved[i] = j
+        enough = len(moved) >= max(_FEWEST_MOVED, _FEWEST_ELSEWHERE * len(self.places))
+        return moved if enough else {}
 
 
 def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, source: str) -> None:
@@ -152,20 +145,22 @@ def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, sourc
         for pair in pairs:
             beside.setdefault(pair[place].strip(), []).append(pair[1 - place])
         beside.pop(b"", None)
-        line, found = max(beside.items(), key=lambda item: len(item[1]), default=(b"", []))
-        enough = len(found) >= max(_FEWEST_REPEATED, _REPEATED * len(pairs))
-        if enough and len({*found}) >= _DIFFERENT * len(found):
+        line, others = max(beside.items(), key=lambda item: len(item[1]), default=(b"", []))
+        enough = len(others) >= max(_FEWEST_REPEATED, _REPEATED * len(pairs))
+        if enough and len({*others}) >= _DIFFERENT * len(others):
             notices.add(
-                f"{name} of many lines are the same, {shown(line)}, {other} differ; did what wrote "
-                "them fail there? write these lines again, or leave them out",
+                "repeated-line",
                 source=source,
-                count=len(found),
+                count=len(others),
+                ours=name,
+                theirs=other,
+                text=shown(line),
             )
 
 
-def _similarity(one: set[str], other: set[str]) -> float:
+def _similarity(a: set[str], b: set[str]) -> float:
     """The share of trigrams that two texts have in common (Dice's coefficient)."""
-    return 2 * len(one & other) / max(1, len(one) + len(other))
+    return 2 * len(a & b) / max(1, len(a) + len(b))
 
 
 def _trigrams(line: bytes) -> set[str]:

@@ -5,19 +5,23 @@ T source sentences, K candidates of a sentence, n candidates of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rerank.files.arrays import ArrayStore
+
+_NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
     """A dense feature function: its name and how many values it has.
 
-    decoder_name: the name in the list, of which `name` keeps letters and digits; empty if they are
-    equal.
+    decoder_name: that in the list, of which `name` keeps letters and digits; empty if equal.
     """
 
     name: str
@@ -27,7 +31,7 @@ class Label:
 
 def decoder_names(labels: Iterable[Label]) -> dict[str, str]:
     """Names of the features of one value in their decoder, where these are other names."""
-    return {one.name: one.decoder_name for one in labels if one.decoder_name and one.width == 1}
+    return {x.name: x.decoder_name for x in labels if x.decoder_name and x.width == 1}
 
 
 def column_names(labels: Iterable[Label]) -> list[str]:
@@ -123,8 +127,8 @@ class SparseColumns:
         else:
             places, indices = {}, []
             for piece in pieces:
-                own = [places.setdefault(name, len(places)) for name in piece.names]
-                indices.append(np.array(own, np.int64)[piece.indices])
+                merged = [places.setdefault(name, len(places)) for name in piece.names]
+                indices.append(np.array(merged, np.int64)[piece.indices])
         sizes = np.concatenate([np.diff(piece.indptr) for piece in pieces])
         values = np.concatenate([piece.values for piece in pieces])
         return cls(tuple(places), offsets_of(sizes), np.concatenate(indices), values)
@@ -192,3 +196,138 @@ def reversed_lists(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def places_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Place (n,) of each row within its list, from 0, for lists of these sizes (T,)."""
     return np.arange(counts.sum()) - np.repeat(offsets_of(counts)[:-1], counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KBestRows:
+    """n hypotheses of a k-best list, as columns.
+
+    lines: what the format keeps of each hypothesis to write it back, as the line of its file; the
+    text of the hypothesis lies in it or, if the file has it in another form, is added to it.
+    line_numbers: 0 of a candidate that is not in the file (`rerank.corpus.grouping`).
+    """
+
+    labels: tuple[Label, ...]  # their widths sum to F
+    lines: TextColumn  # (n,)
+    text_spans: NDArray[np.int64]  # (n, 2) in `lines.blob`, without white space around the text
+    line_numbers: NDArray[np.int64]  # (n,) of entries from 1: lines, where each has a hypothesis
+    sentences: NDArray[np.int64]  # (n,) ids as written
+    dense: NDArray[np.float64]  # (n, F)
+    totals: NDArray[np.float64]  # (n,), NaN where there is none
+    sparse: SparseColumns  # (n,) with all names of its part of the file
+    places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def file_lines(self) -> NDArray[np.int64]:
+        """Lines of the file (n,), from 1, for messages."""
+        return self.line_numbers if self.places is None else self.places
+
+    @property
+    def texts(self) -> TextColumn:
+        """The hypotheses (n,), without blanks around them."""
+        return TextColumn(self.lines.blob, self.text_spans)
+
+    def take(self, rows: NDArray[np.int64]) -> KBestRows:
+        """The given rows in the given order, without the bytes of the others."""
+        old = self.lines.take(rows)
+        new = TextColumn.of(old.to_list())
+        spans = self.text_spans[rows] + (new.spans - old.spans)[:, :1]
+        return self._changed(lambda array: array[rows], new, spans, self.sparse.take(rows))
+
+    def where(self, kept: NDArray[np.bool_]) -> KBestRows:
+        """The rows (n,) that are kept."""
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def in_order(self, order: NDArray[np.int64], store: ArrayStore | None = None) -> KBestRows:
+        """All rows in another order; no bytes of lines are copied. With a store, in its files."""
+
+        def ordered(array: NDArray[Any]) -> NDArray[Any]:
+            return array[order] if store is None else store.filed(array[order])
+
+        return self._changed(
+            ordered,
+            TextColumn(self.lines.blob, ordered(self.lines.spans)),
+            ordered(self.text_spans),
+            self.sparse.take(order),
+        )
+
+    def filed(self, store: ArrayStore) -> KBestRows:
+        """The rows with their columns on disk; sparse features stay in memory."""
+        blob = store.filed(np.frombuffer(self.lines.blob, np.uint8))
+        lines = TextColumn(blob.data.toreadonly(), store.filed(self.lines.spans))
+        return self._changed(store.filed, lines, store.filed(self.text_spans), self.sparse)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, without sparse features."""
+        arrays = [self.lines.spans, self.text_spans, *self._numbers().values()]
+        return len(self.lines.blob) + sum(int(array.nbytes) for array in arrays)
+
+    def _numbers(self) -> dict[str, NDArray[Any]]:
+        """The columns of numbers (n, …) by name."""
+        columns = {name: getattr(self, name) for name in _NUMBERS}
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def _changed(
+        self,
+        change: Callable[[NDArray[Any]], NDArray[Any]],
+        lines: TextColumn,
+        text_spans: NDArray[np.int64],
+        sparse: SparseColumns,
+    ) -> KBestRows:
+        """The rows with each column of numbers changed, and with these other columns."""
+        numbers: dict[str, Any] = {name: change(column) for name, column in self._numbers().items()}
+        return replace(self, lines=lines, text_spans=text_spans, sparse=sparse, **numbers)
+
+
+def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
+    """The rows of all pieces, of which there is at least one; with a store, in its files."""
+    if len(pieces) == 1:
+        return pieces[0]
+    starts = joined_spans(np.array([len(piece.lines.blob) for piece in pieces]))[:, 0]
+    columns = [piece._numbers() for piece in pieces]
+    if "places" in columns[0]:
+        for piece, numbers_of in zip(pieces, columns, strict=True):
+            numbers_of["places"] = piece.file_lines
+    numbers: dict[str, Any] = {
+        name: _stacked([column[name] for column in columns], store) for name in columns[0]
+    }
+    line_spans = _shifted([piece.lines.spans for piece in pieces], starts, store)
+    return replace(
+        pieces[0],
+        lines=TextColumn(_joined(pieces, store), line_spans),
+        text_spans=_shifted([piece.text_spans for piece in pieces], starts, store),
+        sparse=SparseColumns.concatenate([piece.sparse for piece in pieces]),
+        **numbers,
+    )
+
+
+def _joined(pieces: Sequence[KBestRows], store: ArrayStore | None) -> bytes | memoryview:
+    """The blocks of all pieces, with a line end between two."""
+    blocks = [piece.lines.blob for piece in pieces]
+    if store is None:
+        return b"\n".join(blocks)
+    parts = [np.frombuffer(part, np.uint8) for block in blocks for part in (b"\n", block)]
+    return _stacked(parts[1:], store).data.toreadonly()
+
+
+def _shifted(
+    spans: Sequence[NDArray[np.int64]], starts: NDArray[np.int64], store: ArrayStore | None
+) -> NDArray[np.int64]:
+    """Spans (n, 2) of all pieces, given where their blocks start."""
+    shifted = _stacked(spans, store)
+    parts = np.split(shifted, np.cumsum([len(part) for part in spans])[:-1])
+    for part, start in zip(parts, starts.tolist(), strict=True):
+        part += start
+    return shifted
+
+
+def _stacked(arrays: Sequence[NDArray[Any]], store: ArrayStore | None) -> NDArray[Any]:
+    """Arrays (n, …) one after the other."""
+    if store is None:
+        return np.concatenate(arrays)
+    shape = (sum(map(len, arrays)), *arrays[0].shape[1:])
+    return np.concatenate(arrays, out=store.in_file(shape, arrays[0].dtype))

@@ -29,11 +29,10 @@ _ID_AND_SIZE = re.compile(r"\S+\s+[0-9]{1,9}")
 class Documents:
     """D documents of T sentences; document d has sentences starts[d]:starts[d + 1], from 0.
 
-    lines: (T,) line of the files, from 0, of each sentence, if that is not its own number, since
-    lines of documents alternate or some are left out; file_length: number of lines of the files
-    then. segments: (T,) ids of the sentences within their documents, if their file has any.
-    domains: of documents by id, such as `news`, if their file tells them. cure: how their file may
-    be read otherwise, for messages about files of another number of lines; may be empty.
+    lines: (T,) line of the files, from 0, of each sentence, if lines of documents alternate or some
+    are left out; file_length: number of lines of the files then. segments: (T,) ids of the
+    sentences within their documents, if their file has any. domains: of documents by id, such as
+    `news`. cure: how their file may be read otherwise, for messages about files of another length.
     """
 
     ids: tuple[str, ...]  # (D,), all different; never used as file names
@@ -43,16 +42,6 @@ class Documents:
     segments: tuple[str, ...] | None = None
     domains: Mapping[str, str] = field(default_factory=dict, compare=False)
     cure: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        if len(self.starts) != len(self.ids) + 1 or self.starts[0] != 0:
-            raise ValueError("expected starts (D+1,) from 0 for D documents")
-        if any(start > stop for start, stop in pairwise(self.starts)):
-            raise ValueError("expected starts that never fall")
-        if len(set(self.ids)) != len(self.ids):
-            raise ValueError("expected document ids that are all different")
-        if (self.lines is None) != (self.file_length is None):
-            raise ValueError("expected the number of lines of the files together with the lines")
 
     @classmethod
     def from_lines(
@@ -67,40 +56,40 @@ class Documents:
         """Documents of lines that are document ids, one per source line.
 
         Ids of WMT25 that end in the number of a paragraph name a segment of a document.
-        interleaved: whether lines of a document may stand apart; they are then put together. None
-        where the command has no option for it. may_be_sizes: whether messages name the format
-        `sizes` where the ids look like it. cure: as of the class.
+        interleaved: whether lines of a document may stand apart, and are put together; None where
+        the command has no option for it. may_be_sizes: whether messages name the format `sizes`
+        where ids look like it. cure: as of the class.
         """
-        found: dict[str, list[int]] = {}  # lines of each document
+        places: dict[str, list[int]] = {}  # lines of each document
         current = None
         for n, line in enumerate(lines):
             name = _id(line, source, n + 1)
-            if name != current and name in found and not interleaved:
+            if name != current and name in places and not interleaved:
                 option = "" if interleaved is None else ", or give --allow-interleaved"
-                sizes = _sizes_cure(found) if may_be_sizes else ""
+                sizes = _sizes_cure(places) if may_be_sizes else ""
                 raise InputError(
                     f"expected each document in one run of lines, but {shown_id(name)}, which "
-                    f"began on line {found[name][0] + 1}, continues here; "
+                    f"began on line {places[name][0] + 1}, continues here; "
                     f"{sizes and f'{sizes}; otherwise '}give these lines another id, or sort "
                     f"source, references and lists by document{option}",
                     source=source,
                     line=n + 1,
                 )
-            found.setdefault(name, []).append(n)
+            places.setdefault(name, []).append(n)
             current = name
-        if not found:
+        if not places:
             raise InputError("expected one document id per source line, found none", source=source)
-        cure = _sizes_cure(found) if may_be_sizes else cure
-        order = tuple(chain.from_iterable(found.values()))
-        if len(found) == len(order) and (parts := _paragraphs(found)):
-            whole = cls.of_sizes({name: len(own) for name, own in parts.items()})
+        order = tuple(chain.from_iterable(places.values()))
+        if len(places) == len(order) and (parts := _paragraphs(places)):
+            documents = cls.of_sizes({name: len(numbers) for name, numbers in parts.items()})
             domains = {name: name.split("_#_")[1] for name in parts}
             segments = tuple(chain.from_iterable(parts.values()))
-            return replace(whole, segments=segments, domains=domains)
-        whole = cls.of_sizes({name: len(own) for name, own in found.items()})
+            return replace(documents, segments=segments, domains=domains)
+        documents = cls.of_sizes({name: len(lines_of) for name, lines_of in places.items()})
+        documents = replace(documents, cure=_sizes_cure(places) if may_be_sizes else cure)
         if order == tuple(range(len(order))):
-            return replace(whole, cure=cure)
-        return replace(whole, lines=order, file_length=len(order), cure=cure)
+            return documents
+        return replace(documents, lines=order, file_length=len(order))
 
     @classmethod
     def of_sizes(cls, sizes: Mapping[str, int]) -> Documents:
@@ -137,7 +126,7 @@ class Documents:
 
     @property
     def n_left_out(self) -> int:
-        """Number of lines of the files that are no sentence of these documents."""
+        """Number of lines of the files that are no sentence here."""
         return self.n_file_lines - self.n_sentences
 
     def line(self, sentence: int) -> int:
@@ -145,14 +134,14 @@ class Documents:
         return sentence if self.lines is None else self.lines[sentence]
 
     def in_order(self, lines: Sequence[Item]) -> Sequence[Item]:
-        """What is of each line of a file (n_file_lines,), as of each sentence (T,)."""
+        """The items of the lines of a file (n_file_lines,), by sentence (T,)."""
         return lines if self.lines is None else [lines[place] for place in self.lines]
 
     def selected(self, kept: Sequence[bool]) -> Documents:
         """The documents of some of the sentences (T,); documents without any are left out."""
         places, ids = self.lines or range(self.n_sentences), self.segments
         sentences = [t for t in range(self.n_sentences) if kept[t]]
-        sizes = {name: sum(map(bool, kept[own.start : own.stop])) for name, own in self.ranges()}
+        sizes = {name: sum(bool(kept[t]) for t in numbers) for name, numbers in self.ranges()}
         return replace(
             Documents.of_sizes({name: size for name, size in sizes.items() if size}),
             lines=tuple(places[t] for t in sentences),
@@ -181,19 +170,19 @@ class Documents:
         return list(zip(self.ids, ranges, strict=True))
 
 
-def difference_of(found: Documents, expected: Documents) -> str:
-    """What the first document is that differs in id, size or segments; empty if none does."""
-    for d, (name, other) in enumerate(zip(found.ids, expected.ids, strict=False)):
+def difference_of(documents: Documents, expected: Documents) -> str:
+    """The first document that differs in id, size or segments; empty if none does."""
+    ids, wanted = documents.segments, expected.segments
+    for d, (name, other) in enumerate(zip(documents.ids, expected.ids, strict=False)):
         if name != other:
             return f"document {shown_id(name)} where it has {shown_id(other)}"
-        (a, b), (start, stop) = found.span(d), expected.span(d)
+        (a, b), (start, stop) = documents.span(d), expected.span(d)
         if b - a != stop - start:
             return f"{b - a} sentences of document {shown_id(name)}, not {stop - start}"
-        own, others = found.segments, expected.segments
-        if own is not None and others is not None and own[a:b] != others[start:stop]:
+        if ids is not None and wanted is not None and ids[a:b] != wanted[start:stop]:
             return f"other segments of document {shown_id(name)}"
-    if len(found) != len(expected):
-        return f"{len(found)} documents, not {len(expected)}"
+    if len(documents) != len(expected):
+        return f"{len(documents)} documents, not {len(expected)}"
     return ""
 
 
@@ -212,16 +201,16 @@ def _id(line: bytes, source: str, number: int) -> str:
 
 def _paragraphs(ids: Iterable[str]) -> dict[str, list[str]]:
     """Numbers of the paragraphs of each document, as WMT25 names them; empty for other ids."""
-    found: dict[str, list[str]] = {}
-    for one in ids:
-        parts = PARAGRAPH.fullmatch(one)
-        if parts is None or (parts[1] in found and parts[1] != next(reversed(found))):
+    documents: dict[str, list[str]] = {}
+    for name in ids:
+        parts = PARAGRAPH.fullmatch(name)
+        if parts is None or (parts[1] in documents and parts[1] != next(reversed(documents))):
             return {}
-        numbers = found.setdefault(parts[1], [])
+        numbers = documents.setdefault(parts[1], [])
         if numbers and int(numbers[-1]) >= int(parts[2]):
             return {}
         numbers.append(parts[2])
-    return found
+    return documents
 
 
 def _sizes_cure(ids: Collection[str]) -> str:
@@ -252,9 +241,9 @@ Lines: TypeAlias = Sequence[bytes | None]
 class DocumentFile(os.PathLike[str]):
     """Path of a document file, with what the user says of it.
 
-    format_name: of its format [default: by content]; field: number from 1 of the field that is the
-    document id, or in JSON its key; interleaved: whether lines of a document may stand apart, None
-    if the command has no option for it; most: number of sentences that can be needed.
+    format_name: by default that of its content; field: number from 1 of the field that is the
+    document id, or in JSON its key; interleaved: as of `Documents.from_lines`; most: number of
+    sentences that can be needed.
     """
 
     path: FilePath
@@ -290,10 +279,9 @@ class DocumentFile(os.PathLike[str]):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """What a file says of T segments: their documents and, by role and name, their texts.
+    """The T segments of a file: their documents and, by role and name, their texts (T,).
 
-    file: name of the file in messages; texts: by role, each name with its lines (T,); cure: where
-    the texts of each role must stand, for messages.
+    file: name of the file in messages; cure: where the texts of each role must stand, likewise.
     """
 
     file: str
@@ -302,19 +290,16 @@ class EvaluationSet:
     cure: str = ""
 
     def text(self, role: Role, name: str | None = None) -> dict[str, Lines]:
-        """The texts of a role by name: all, or the one that is named.
-
-        InputError if there is none, or not that one. Complexity O(1).
-        """
-        found = dict(self.texts.get(role, {}))
-        if name is None and found:
-            return found
-        if name is not None and name in found:
-            return {name: found[name]}
-        there = [f"{kind} {shown_name(one)}" for kind in self.texts for one in self.texts[kind]]
+        """All texts of a role by name, or the text of a name; InputError if there is none."""
+        texts = dict(self.texts.get(role, {}))
+        if name is None and texts:
+            return texts
+        if name is not None and name in texts:
+            return {name: texts[name]}
+        there = [f"{kind} {shown_name(label)}" for kind in self.texts for label in self.texts[kind]]
         wanted = f"a {role}" if name is None else f"the {role} {name!r}"
-        cure = "name one of these as FILE#NAME" if found else "give the file that has it"
-        cure += f"; {self.cure}" if self.cure and not found else ""
+        cure = "name one of these as FILE#NAME" if texts else "give the file that has it"
+        cure += f"; {self.cure}" if self.cure and not texts else ""
         fault = f"expected {wanted}, found {', '.join(there[:30]) or 'no texts'}; {cure}"
         raise InputError(fault, source=self.file)
 
@@ -356,11 +341,10 @@ class EvaluationSetBuilder:
         segments, sizes = list[Segment](), dict[str, int]()
         for document, numbers in self._documents.items():
             order = sorted(numbers, key=self._sort_key) if self._sort_key else list(numbers)
-            found = [(document, number) for number in order]
-            kept = [one for one in found if one in known] if sources else found
-            if left_out := len(found) - len(kept):
-                kind = "segment that the source does not have, left out"
-                notices.add(kind, source=self._source, count=left_out)
+            named = [(document, number) for number in order]
+            kept = [segment for segment in named if segment in known] if sources else named
+            if left_out := len(named) - len(kept):
+                notices.add("segment-without-source", source=self._source, count=left_out)
             segments += kept
             sizes |= {document: len(kept)} if kept else {}
         if not segments:
@@ -372,43 +356,44 @@ class EvaluationSetBuilder:
             domains=self.domains,
         )
         texts = {
-            role: {name: [text.get(s) for s in segments] for name, text in own.items()}
-            for role, own in self._texts.items()
+            role: {name: [text.get(s) for s in segments] for name, text in by_name.items()}
+            for role, by_name in self._texts.items()
         }
         return EvaluationSet(self._source, documents, texts)
 
 
-def aligned(lines: Lines, found: EvaluationSet, target: Documents) -> list[bytes | None]:
-    """Lines (n,) of a text of `found`, one for each sentence of `target`, matched by name.
+def aligned(lines: Lines, texts: EvaluationSet, target: Documents) -> list[bytes | None]:
+    """Lines (n,) of a text of a set, one for each sentence of `target`, matched by name.
 
-    None for a sentence that `found` lacks. Where one of the two has no segment ids, sentence n of a
+    None for a sentence that the set lacks. Where one of the two has no segment ids, sentence n of a
     document is matched with its n-th line, and InputError is raised if a document of both has
     different numbers of them. O(sentences of both).
     """
-    both = found.documents.segments is not None and target.segments is not None
-    if both:
+    documents = texts.documents
+    by_id = documents.segments is not None and target.segments is not None
+    if by_id:
         others = _segments_of(target)
-        for name, ids in _segments_of(found.documents).items():
+        for name, ids in _segments_of(documents).items():
             expected = others.get(name, ())
             if len(ids) == len(expected) and set(ids) != set(expected):
-                odd = next(one for one in ids if one not in expected)
+                odd = next(segment for segment in ids if segment not in expected)
                 raise InputError(
                     f"expected the segments of document {shown_id(name)} that the documents have, "
                     f"from {expected[0]!r:.40} on, found {odd!r:.40}; number the segments of "
                     "both alike, or leave out the ids of one",
-                    source=found.file,
+                    source=texts.file,
                 )
-    if not both:
-        sizes = {name: len(own) for name, own in target.ranges()}
-        for name, own in found.documents.ranges():
-            if sizes.get(name, len(own)) != len(own):
+    else:
+        sizes = {name: len(numbers) for name, numbers in target.ranges()}
+        for name, numbers in documents.ranges():
+            if sizes.get(name, len(numbers)) != len(numbers):
                 raise InputError(
                     f"expected {sizes[name]} segments of document {shown_id(name)} as the "
-                    f"documents have, found {len(own)}; "
+                    f"documents have, found {len(numbers)}; "
                     f"{target.cure or 'give --docs a file with segment ids, or correct one'}",
-                    source=found.file,
+                    source=texts.file,
                 )
-    names, wanted = (_names(one, numbered=not both) for one in (found.documents, target))
+    names, wanted = _names(documents, numbered=not by_id), _names(target, numbered=not by_id)
     if names == wanted:
         return list(lines)
     by_name = dict(zip(names, lines, strict=True))
@@ -429,7 +414,7 @@ def _names(documents: Documents, *, numbered: bool) -> list[Segment]:
     """Document and segment id of every sentence; numbered: by its number in the document."""
     ids = None if numbered else documents.segments
     return [
-        (name, str(t - own.start + 1) if ids is None else ids[t])
-        for name, own in documents.ranges()
-        for t in own
+        (name, str(t - numbers.start + 1) if ids is None else ids[t])
+        for name, numbers in documents.ranges()
+        for t in numbers
     ]

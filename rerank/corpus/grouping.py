@@ -10,38 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import (
+    KBestRows,
     SparseColumns,
     TextColumn,
     column_names,
+    concatenate,
     offsets_of,
     places_of,
     runs_of_lists,
 )
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import MAX_ID, KBest, KBestRows, concatenate, split_words
+from rerank.corpus.kbest import MAX_ID, KBest, split_words
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE, ReadingOptions
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.notices import Notices
 
-EMPTY = "empty hypothesis"
-DUPLICATE = "duplicate hypothesis, kept"
-EQUAL_SAMPLES = "equal texts of a sentence, kept; --agreement counts each sample as a vote"
-UNLABELLED_COSTS = (
-    "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
-    "give --kbest-format nematus, or weights with a negative sign"
-)
-_COSTS = (
-    "likely costs (positive, and rising in each list) in place of scores; give negative weights"
-)
-_NOT_BEST = (
-    "first candidate whose {} is not the largest, in {:,} of {:,} sentences; if the list was "
-    'sorted or merged, rerank decode --default-weight 0 with the weights {{"{}": 1}} chooses '
-    "the largest ones; of samples, rerank decode --agreement chooses those that agree most"
-)
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
-_NOTHING_TO_RERANK = "list with one hypothesis per sentence, so there is nothing to rerank"
-_SPECIAL = "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word"
 _NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
@@ -54,8 +39,6 @@ class Grouping:
 
     sources: the source lines of each document, which are the candidates of sentences without any;
     sampled: whether equal texts of a sentence may be samples, of which each is a vote.
-    no_rows: with the labels of the list; numbers: (n_file_lines,) sentence of a line, or −1; top,
-    limit: candidates to keep, and to read, of each sentence; missing: ids without candidates.
     """
 
     def __init__(
@@ -70,24 +53,22 @@ class Grouping:
         sampled: bool = False,
     ) -> None:
         self.documents, self.notices, self.options = documents, notices, options
-        self.duplicate = EQUAL_SAMPLES if sampled else DUPLICATE
+        self.duplicate = "equal-samples" if sampled else "duplicate-hypothesis"
         self.source, self.store, self.sources = source, store, sources
-        self.numbers = None
+        self.numbers = None  # (n_file_lines,) sentence of a line, or −1
         if documents.lines is not None:
             self.numbers = np.full(documents.n_file_lines, -1)
             self.numbers[list(documents.lines)] = np.arange(documents.n_sentences)
-        beyond = options.max_k + 1
+        beyond = options.max_k + 1  # candidates to keep, and to read, of each sentence
         self.top = beyond if options.top is None else options.top
         self.limit = beyond if options.diverse else self.top
-        self.no_rows: KBestRows
+        self.no_rows: KBestRows  # with the labels of the list
         self.has_totals, self.lowest_id, self.largest_k = False, MAX_ID, 0
-        self.missing: list[int] = []
+        self.missing: list[int] = []  # ids without candidates
         self.order: _ListOrder | None = None
 
     def lists(self, rows: Iterable[KBestRows]) -> Iterator[KBest]:
-        """One `KBest` per document, with one document and one chunk of lines in memory at a time.
-
-        A document for which `store` has no room is read into files.
+        """The lists of each document, with a document and a chunk of lines in memory at a time.
 
         Within a document ids may be interleaved; a document must be one run of rows, unless the
         lines of the documents themselves stand apart: all rows are then held. Rows of lines that
@@ -131,17 +112,13 @@ class Grouping:
                 yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
 
     def gathered(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
-        """The parts of all rows, document after document: (document, its rows).
-
-        All rows are in memory, or in files where the store has no room for them.
-        """
+        """The parts of all rows, which are held, document after document: (document, its rows)."""
         held: dict[int, list[KBestRows]] = {}
         size = 0
         for d, part in self.parts(chunks):
             size += part.nbytes
-            held.setdefault(d, []).append(
-                part if self.store.has_room(size) else part.filed(self.store)
-            )
+            part = part if self.store.has_room(size) else part.filed(self.store)
+            held.setdefault(d, []).append(part)
         for d in sorted(held):
             for part in held.pop(d):
                 yield d, part
@@ -173,7 +150,7 @@ class Grouping:
         self.missing += missing
         rows = concatenate(pieces or [self.no_rows], files)
         if len(falls := np.flatnonzero(np.diff(rows.sentences) < 0)):
-            self._note("interleaved ids, grouped by sentence", rows.file_lines[falls + 1])
+            self._note("interleaved-ids", rows.file_lines[falls + 1])
             rows = rows.take(np.argsort(rows.sentences, kind="stable"))
         rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
         offsets = offsets_of(np.minimum(counts, self.top))
@@ -202,10 +179,11 @@ class Grouping:
     def report(self) -> None:
         """Add the notices that need all documents."""
         self._note_missing()
-        if self.order is not None and not any(one.kind == UNLABELLED_COSTS for one in self.notices):
+        known = {one.kind.name for one in self.notices}
+        if self.order is not None and "unlabelled-costs" not in known:
             self.order.report(self.notices, self.source)
         if self.largest_k == 1:
-            self.notices.add(_NOTHING_TO_RERANK, source=self.source)
+            self.notices.add("nothing-to-rerank", source=self.source)
 
     def _note_missing(self) -> None:
         """Count the source lines without hypotheses, or refuse them if `--missing` says so."""
@@ -221,13 +199,17 @@ class Grouping:
             )
             self.notices.refuse(fault, count=n)
             return
-        kind, asked = "source line without hypotheses", self.options.missing == AS_SOURCE
-        if asked:
-            kind = "source line that is its own translation, for lack of hypotheses"
-        kind = f"{kind} (ids {named})"
-        if first[0] == self.options.first_id == 0 and self.lowest_id == 1:
-            kind += "; if ids count from 1, give --first-id 1"
-        self.notices.add(kind, source=self.source, count=n, asked=asked)
+        as_source = self.options.missing == AS_SOURCE
+        self.notices.add(
+            "source-as-translation" if as_source else "source-line-without-hypotheses",
+            source=self.source,
+            count=n,
+            asked=as_source,
+            ids=named,
+            hint="; if ids count from 1, give --first-id 1"
+            if first[0] == self.options.first_id == 0 and self.lowest_id == 1
+            else "",
+        )
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
         """The rows of sentences; `InputError` at an id outside the range of the source lines."""
@@ -267,7 +249,7 @@ class Grouping:
         ranks = places_of(counts)
         if (counts <= self.top).all():
             return rows, ranks
-        from rerank.corpus.diversity import farthest_first  # loads numba
+        from rerank.corpus.edit_distance import farthest_first  # loads numba
 
         texts, chosen = rows.texts.to_list(), []
         for start, stop in pairwise(offsets_of(counts).tolist()):
@@ -277,26 +259,24 @@ class Grouping:
         return rows.take(kept), ranks[kept]
 
     def _note_texts(self, rows: KBestRows, offsets: NDArray[np.int64]) -> None:
-        """Count empty and duplicate hypotheses, and those with special words of language models.
-
-        offsets: (T + 1,) of the sentences.
-        """
+        """Count empty and duplicate hypotheses, and those with special words of language models."""
         starts, stops = rows.text_spans.T
-        self._note(EMPTY, rows.file_lines[starts == stops])
+        self._note("empty-hypothesis", rows.file_lines[starts == stops])
         lines = rows.lines
         suspected = lines.block_has(b"<") and any(map(lines.block_has, _SPECIAL_WORDS))
         repeated, special = list[int](), list[int]()
         for begin, end in runs_of_lists(offsets, _TOGETHER):
-            own = offsets[begin : end + 1].tolist()
-            texts = TextColumn(lines.blob, rows.text_spans[own[0] : own[-1]]).to_list()
-            for a, b in pairwise(own):
-                repeated += (own[0] + k for k in _repeated(texts, range(a - own[0], b - own[0])))
+            starts = offsets[begin : end + 1].tolist()
+            first = starts[0]
+            texts = TextColumn(lines.blob, rows.text_spans[first : starts[-1]]).to_list()
+            for a, b in pairwise(starts):
+                repeated += (first + k for k in _repeated(texts, range(a - first, b - first)))
             if suspected:
                 words = (_SPECIAL_WORDS & set(text.split(b" ")) for text in texts)
-                special += (own[0] + k for k, found in enumerate(words) if found)
+                special += (first + k for k, present in enumerate(words) if present)
         if rows.dense.shape[1] or rows.sparse.names or self.has_totals:  # otherwise they are votes
             self._note(self.duplicate, rows.file_lines[repeated])
-        self._note(_SPECIAL, rows.file_lines[special])
+        self._note("special-word", rows.file_lines[special])
 
     def _note(self, kind: str, lines: NDArray[np.int64]) -> None:
         """Add a notice of this kind with the number of these lines, if there are any."""
@@ -309,8 +289,7 @@ class _ListOrder:
     """What the order of the candidates in all lists says about their features and totals.
 
     names: of the F features and the total, which is a lone feature where there is none; rises,
-    falls: (F + 1,) whether no list has a smaller number after a larger one, or a larger one after
-    a smaller one; steps: (F + 1,) between neighbours that differ.
+    falls: (F + 1,) whether no list falls, or rises; steps: (F + 1,) between neighbours that differ.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -322,9 +301,9 @@ class _ListOrder:
     def add(self, rows: KBestRows, offsets: NDArray[np.int64]) -> None:
         """Add the lists of a document; offsets: (T + 1,) of its sentences among the rows."""
         for begin, end in runs_of_lists(offsets, _TOGETHER):
-            own = offsets[begin : end + 1]
-            counts = np.diff(own)
-            part = slice(int(own[0]), int(own[-1]))
+            bounds = offsets[begin : end + 1]
+            counts = np.diff(bounds)
+            part = slice(int(bounds[0]), int(bounds[-1]))
             totals = rows.totals[part]
             if rows.dense.shape[1] == 1 and np.isnan(totals).all():
                 totals, self.names[1] = rows.dense[part, 0], self.names[0]
@@ -334,7 +313,7 @@ class _ListOrder:
             self.rises &= (steps >= 0).all(axis=0) & (numbers >= 0).all(axis=0)
             self.falls &= (steps <= 0).all(axis=0)
             self.steps += (steps != 0).sum(axis=0)
-            starts = own[:-1][counts > 0] - own[0]
+            starts = bounds[:-1][counts > 0] - bounds[0]
             if len(starts):  # of lists that are not empty
                 later = np.flatnonzero(np.maximum.reduceat(totals, starts) > totals[starts])
                 self.n_lists += len(starts)
@@ -348,10 +327,17 @@ class _ListOrder:
         unordered = not (self.falls & (self.steps > 0)).any()
         if costs[-1] or (costs.any() and unordered and not self.n_not_best):
             names = [name for name, cost in zip(self.names, costs.tolist(), strict=True) if cost]
-            notices.add(_COSTS, source=source, names=[*dict.fromkeys(names)])
+            notices.add("likely-costs", source=source, names=[*dict.fromkeys(names)])
         elif self.n_not_best > 1:  # one alone may be a list that somebody has edited
-            kind = _NOT_BEST.format(name := self.names[-1], self.n_not_best, self.n_lists, name)
-            notices.add(kind, source=source, line=self.line or None, count=self.n_not_best)
+            notices.add(
+                "first-is-not-best",
+                source=source,
+                line=self.line or None,
+                count=self.n_not_best,
+                name=self.names[-1],
+                n=f"{self.n_not_best:,}",
+                lists=f"{self.n_lists:,}",
+            )
 
 
 def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:
@@ -387,11 +373,10 @@ def with_sources(
     total: float,
     store: ArrayStore | None,
 ) -> KBestRows:
-    """The rows of a document, with its source line for each sentence without any.
+    """The rows of a document, with its source line, of features 0, for each sentence without any.
 
-    All features of such a row are 0. offsets: (T + 1,) of the sentences among the rows; ids: of the
-    sentences without rows, in order; lines: (T,) source lines; total: of the new rows; store: where
-    the rows are, if not in memory.
+    offsets: (T + 1,) of the sentences among the rows; ids: of those without rows; lines: (T,)
+    source lines; total: of the new rows; store: where the rows are, if not in memory.
     """
     gaps = np.flatnonzero(np.diff(offsets) == 0)
     if not len(gaps):

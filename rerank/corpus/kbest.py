@@ -1,4 +1,4 @@
-"""K-best lists in memory: rows as a format reads them, lists of sentences, documents as texts.
+"""K-best lists in memory: as columns, from which everything is computed, and as texts.
 
 T source sentences, K candidates of a sentence, n candidates of all of them, F dense feature
 values. Logarithms are natural; larger scores are better.
@@ -6,7 +6,7 @@ values. Logarithms are natural; larger scores are better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -20,154 +20,14 @@ from rerank.corpus.columns import (
     SparseColumns,
     TextColumn,
     column_names,
-    joined_spans,
     offsets_of,
     places_of,
     reversed_lists,
 )
 from rerank.errors import ArgumentError, InputError
-from rerank.files.arrays import ArrayStore
 from rerank.files.encoding import LARGEST
 
-_NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
 MAX_ID = 2**31 - 1  # largest sentence id
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KBestRows:
-    """n hypotheses of a k-best list, as columns.
-
-    lines: what the format keeps of each hypothesis to write it back, as the line of its file; the
-    text of the hypothesis lies in it or, if the file has it in another form, is added to it.
-    line_numbers: 0 of a candidate that is not in the file (`rerank.corpus.grouping`).
-    """
-
-    labels: tuple[Label, ...]  # their widths sum to F
-    lines: TextColumn  # (n,)
-    text_spans: NDArray[np.int64]  # (n, 2) in `lines.blob`, without white space around the text
-    line_numbers: NDArray[np.int64]  # (n,) of entries from 1: lines, where each has a hypothesis
-    sentences: NDArray[np.int64]  # (n,) ids as written
-    dense: NDArray[np.float64]  # (n, F)
-    totals: NDArray[np.float64]  # (n,), NaN where there is none
-    sparse: SparseColumns  # (n,) with all names of its part of the file
-    places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    @property
-    def file_lines(self) -> NDArray[np.int64]:
-        """Lines of the file (n,), from 1, for messages."""
-        return self.line_numbers if self.places is None else self.places
-
-    @property
-    def texts(self) -> TextColumn:
-        """The hypotheses (n,), without blanks around them."""
-        return TextColumn(self.lines.blob, self.text_spans)
-
-    def take(self, rows: NDArray[np.int64]) -> KBestRows:
-        """The given rows in the given order, without the bytes of the others."""
-        old = self.lines.take(rows)
-        new = TextColumn.of(old.to_list())
-        spans = self.text_spans[rows] + (new.spans - old.spans)[:, :1]
-        return self._changed(lambda array: array[rows], new, spans, self.sparse.take(rows))
-
-    def where(self, kept: NDArray[np.bool_]) -> KBestRows:
-        """The rows (n,) that are kept."""
-        return self if kept.all() else self.take(np.flatnonzero(kept))
-
-    def in_order(self, order: NDArray[np.int64], store: ArrayStore | None = None) -> KBestRows:
-        """All rows in another order; no bytes of lines are copied. With a store, in its files."""
-
-        def ordered(array: NDArray[Any]) -> NDArray[Any]:
-            return array[order] if store is None else store.filed(array[order])
-
-        return self._changed(
-            ordered,
-            TextColumn(self.lines.blob, ordered(self.lines.spans)),
-            ordered(self.text_spans),
-            self.sparse.take(order),
-        )
-
-    def filed(self, store: ArrayStore) -> KBestRows:
-        """The rows with their columns on disk; sparse features stay in memory."""
-        blob = store.filed(np.frombuffer(self.lines.blob, np.uint8))
-        lines = TextColumn(blob.data.toreadonly(), store.filed(self.lines.spans))
-        return self._changed(store.filed, lines, store.filed(self.text_spans), self.sparse)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the columns, without sparse features."""
-        arrays = [self.lines.spans, self.text_spans, *self._numbers().values()]
-        return len(self.lines.blob) + sum(int(array.nbytes) for array in arrays)
-
-    def _numbers(self) -> dict[str, NDArray[Any]]:
-        """The columns of numbers (n, …) by name."""
-        columns = {name: getattr(self, name) for name in _NUMBERS}
-        return {name: column for name, column in columns.items() if column is not None}
-
-    def _changed(
-        self,
-        change: Callable[[NDArray[Any]], NDArray[Any]],
-        lines: TextColumn,
-        text_spans: NDArray[np.int64],
-        sparse: SparseColumns,
-    ) -> KBestRows:
-        """The rows with each column of numbers changed, and with these other columns."""
-        numbers: dict[str, Any] = {name: change(column) for name, column in self._numbers().items()}
-        return replace(self, lines=lines, text_spans=text_spans, sparse=sparse, **numbers)
-
-
-def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
-    """The rows of all pieces, of which there is at least one; with a store, in its files."""
-    if len(pieces) == 1:
-        return pieces[0]
-    starts = joined_spans(np.array([len(piece.lines.blob) for piece in pieces]))[:, 0]
-    columns = [piece._numbers() for piece in pieces]
-    if "places" in columns[0]:
-        for piece, own in zip(pieces, columns, strict=True):
-            own["places"] = piece.file_lines
-    numbers: dict[str, Any] = {
-        name: _stacked([own[name] for own in columns], store) for name in columns[0]
-    }
-    lines = TextColumn(
-        _joined(pieces, store), _shifted([piece.lines.spans for piece in pieces], starts, store)
-    )
-    return replace(
-        pieces[0],
-        lines=lines,
-        text_spans=_shifted([piece.text_spans for piece in pieces], starts, store),
-        sparse=SparseColumns.concatenate([piece.sparse for piece in pieces]),
-        **numbers,
-    )
-
-
-def _joined(pieces: Sequence[KBestRows], store: ArrayStore | None) -> bytes | memoryview:
-    """The blocks of all pieces, with a line end between two."""
-    blocks = [piece.lines.blob for piece in pieces]
-    if store is None:
-        return b"\n".join(blocks)
-    parts = [np.frombuffer(part, np.uint8) for block in blocks for part in (b"\n", block)]
-    return _stacked(parts[1:], store).data.toreadonly()
-
-
-def _shifted(
-    spans: Sequence[NDArray[np.int64]], starts: NDArray[np.int64], store: ArrayStore | None
-) -> NDArray[np.int64]:
-    """Spans (n, 2) of all pieces, given where their blocks start."""
-    shifted = _stacked(spans, store)
-    parts = np.split(shifted, np.cumsum([len(part) for part in spans])[:-1])
-    for part, start in zip(parts, starts.tolist(), strict=True):
-        part += start
-    return shifted
-
-
-def _stacked(arrays: Sequence[NDArray[Any]], store: ArrayStore | None) -> NDArray[Any]:
-    """Arrays (n, …) one after the other."""
-    if store is None:
-        return np.concatenate(arrays)
-    shape = (sum(map(len, arrays)), *arrays[0].shape[1:])
-    return np.concatenate(arrays, out=store.in_file(shape, arrays[0].dtype))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,8 +35,8 @@ class KBest:
     """Candidates of T consecutive source sentences, best first.
 
     Candidates of a file have line numbers and the lines themselves, which only the file's format
-    can read; candidates made in memory (`of`) have neither. The candidate that takes the place of
-    missing ones (`rerank.corpus.grouping`) has the number 0, and its text as its line.
+    can read; candidates made in memory (`of`) have neither. A source line in place of missing
+    candidates (`rerank.corpus.grouping`) has the number 0, and its text as its line.
     """
 
     source: str  # file name for messages
@@ -206,11 +66,10 @@ class KBest:
         >>> KBest.of([[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], []]).counts.tolist()
         [2, 0]
 
-        Every candidate has the features of the first one; each becomes a label of one value.
-        sparse: names of features that are 0 in a candidate without them; totals: of the candidates
-        of each sentence. `InputError`, which counts sentences and candidates from 0, for other
-        features, for another number of totals, for values that are not finite numbers, and for a
-        text of several lines.
+        Every candidate has the features of the first; each becomes a label of one value. sparse:
+        names of features that are 0 in a candidate without them; totals: of the candidates of each
+        sentence. `InputError`, which counts sentences and candidates from 0, for other features or
+        numbers of totals, values that are not finite, and texts of several lines.
         """
         rows = [candidate for candidates in lists for candidate in candidates]
         names = [name for _, features in rows[:1] for name in features if name not in sparse]
@@ -220,7 +79,7 @@ class KBest:
                     raise InputError(f"sentence {t}, candidate {k}: {fault}", source=source)
         counts = np.array([len(candidates) for candidates in lists], np.int64)
         dense = [[features[name] for name in names] for _, features in rows]
-        others = [{n: v for n, v in features.items() if n in sparse} for _, features in rows]
+        sparse_rows = [{n: v for n, v in features.items() if n in sparse} for _, features in rows]
         try:
             texts = TextColumn.of([text.encode().strip() for text, _ in rows])
         except UnicodeEncodeError as fault:
@@ -234,7 +93,7 @@ class KBest:
             ranks=places_of(counts),
             labels=tuple(Label(name, 1) for name in names),
             dense=np.array(dense, np.float64).reshape(len(rows), len(names)),
-            sparse=SparseColumns.of(others),
+            sparse=SparseColumns.of(sparse_rows),
             totals=None if totals is None else _flat_totals(totals, counts.tolist(), source),
         )
 
@@ -267,17 +126,17 @@ class KBest:
     def chosen(self, choices: Sequence[int]) -> list[bytes]:
         """Text of each sentence, (T,): of a path's candidate, empty where there is none."""
         path = iter(choices)
-        rows = (self.rows(t) for t in range(len(self)))
-        return [self.text(found[next(path)]) if found else b"" for found in rows]
+        lists = (self.rows(t) for t in range(len(self)))
+        return [self.text(rows[next(path)]) if rows else b"" for rows in lists]
 
     def line(self, row: int) -> bytes:
-        """The line of a candidate as it is in the file; ValueError for one made in memory."""
+        """The line of a candidate in the file; ValueError for a candidate made in memory."""
         if self.lines is None:
             raise ValueError("candidates that were made in memory have no lines")
         return self.lines[row]
 
     def line_number(self, row: int) -> int | None:
-        """Number of a candidate's line in the file, from 1; None for one that is in no file."""
+        """Number of a candidate's line in the file, from 1; None if it is in no file."""
         return None if self.line_numbers is None else int(self.line_numbers[row]) or None
 
     def top(self, k: int) -> KBest:
@@ -291,21 +150,20 @@ class KBest:
         return replace(self._part(slice(t, t + 1), rows), first=self.first + t)
 
     def with_last(self, texts: Sequence[bytes]) -> KBest:
-        """Each list that has candidates with one more, its text (T,); the features of these are 0.
+        """Each list that is not empty with a further candidate, whose texts are (T,).
 
-        These have the rank −1: they are not in the file's list. There are neither lines nor totals.
+        Its features are 0 and its rank is −1: it is not in the file. No list has lines or totals.
         """
         present = np.flatnonzero(self.counts)
         places = self.offsets[present + 1]
-        added = [texts[t] for t in present.tolist()]
-        joined = np.insert(np.array(self.texts.to_list(), object), places, added).tolist()
-        nothing = np.zeros((len(places), self.dense.shape[1]))
+        last = [texts[t] for t in present.tolist()]
+        joined = np.insert(np.array(self.texts.to_list(), object), places, last).tolist()
         return replace(
             self,
             offsets=offsets_of(self.counts + (self.counts > 0)),
             texts=TextColumn.of(joined),
             ranks=np.insert(self.ranks, places, -1),
-            dense=np.insert(self.dense, places, nothing, axis=0),
+            dense=np.insert(self.dense, places, 0.0, axis=0),
             sparse=SparseColumns.empty(len(joined)),
             totals=None,
             lines=None,
@@ -347,11 +205,11 @@ def _fault(
     """What is wrong with a candidate made in memory; empty if nothing is."""
     if "\n" in text:
         return f"expected a text of one line, found {text!r}; replace the line ends by spaces"
-    found = [name for name in features if name not in sparse]
-    if len(found) != len(names) or any(name not in features for name in names):
+    dense = [name for name in features if name not in sparse]
+    if len(dense) != len(names) or any(name not in features for name in names):
         return (
             f"expected the features {', '.join(names) or '(none)'}, as the first candidate has, "
-            f"found {', '.join(found) or '(none)'}; give every candidate the same features, or "
+            f"found {', '.join(dense) or '(none)'}; give every candidate the same features, or "
             "name those that may be missing as sparse"
         )
     for name, value in features.items():
@@ -432,13 +290,14 @@ class Document:
             raise ArgumentError.of("document", "an id that is a text", id)
         if not isinstance(side or {}, Mapping):
             raise ArgumentError.of(f"document {id!r}, side", "texts by kind", side)
-        found, expected = [], "a list of candidates"
-        for t, given in enumerate(items(f"document {id!r}", f"{expected} a sentence", sentences)):
+        lists, expected = [], "a list of candidates"
+        sentences = [*items(f"document {id!r}", f"{expected} a sentence", sentences)]
+        for t, sentence in enumerate(sentences):
             place = f"document {id!r}, sentence {t}"
-            each = [given] if isinstance(given, str) else items(place, expected, given)
-            found.append([_candidate(place, one) for one in each])
+            texts = [sentence] if isinstance(sentence, str) else items(place, expected, sentence)
+            lists.append([_candidate(place, candidate) for candidate in texts])
         # a frozen record refuses assignments
-        self.__dict__.update(id=id, sentences=found, kbest=kbest, side=side or {})
+        self.__dict__.update(id=id, sentences=lists, kbest=kbest, side=side or {})
         self.__dict__.update(systems=systems or {}, totals=totals)
 
     @classmethod
@@ -452,7 +311,7 @@ class Document:
                 for rows in lists
             ],
             kbest,
-            side={kind: [line.decode() for line in own] for kind, own in kbest.side.items()},
+            side={kind: [line.decode() for line in text] for kind, text in kbest.side.items()},
             systems=systems,
             totals=None if totals is None else [totals[r.start : r.stop].tolist() for r in lists],
         )
@@ -468,23 +327,22 @@ class Document:
         return [t for t, candidates in enumerate(self.sentences) if candidates]
 
 
-def items(what: str, expected: str, given: Any) -> Iterable[Any]:
+def items(what: str, expected: str, argument: Any) -> Iterable[Any]:
     """An argument that has items; ArgumentError for a text, a mapping, or what has none."""
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
-        return given
-    raise ArgumentError.of(what, expected, given)
+    if isinstance(argument, Iterable) and not isinstance(argument, str | bytes | Mapping):
+        return argument
+    raise ArgumentError.of(what, expected, argument)
 
 
-def _candidate(place: str, given: Any) -> Candidate:
+def _candidate(place: str, argument: Any) -> Candidate:
     """A candidate that is a text, or a text and its features; ArgumentError for something else."""
-    if isinstance(given, str):
-        return given, {}
-    if isinstance(given, tuple | list) and len(given) == 2:
-        text, features = given
-        if isinstance(text, str) and isinstance(features, Mapping):
+    match argument:
+        case str():
+            return argument, {}
+        case [str() as text, Mapping() as features]:
             return text, features
     expected = "a text, or a text and its features by name, as ('a cat', {'tm': -1.0})"
-    raise ArgumentError.of(place, expected, given)
+    raise ArgumentError.of(place, expected, argument)
 
 
 class _RowFeatures(Mapping[str, float]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import decimal, name, normalize
 
 from rerank.corpus.alignment import note_alignment
@@ -39,18 +39,18 @@ _WORD = "[^[:space:]]+"
 _CASES = {"capitals": ("capitals", "L"), "small": ("small letters", "U"), "small words": (
     "words that begin with small letters", "")}  # fmt: skip
 _BEFORE_MARKS, _BETWEEN = "spaces before punctuation", "spaces between words"
-_WORDS = "while BLEU counts words between white space; give --tokenize 13a"
 _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between words
 
 
 class Difference(NamedTuple):
     """What `lines` lines of one text have and none of the other one, and what to do about it.
 
-    cure: in which {other} is what messages call the other text; filter: a shell command that undoes
-    it in the lines of the text, if there is one; marked: whether a tool left it in the words, so
-    that other signs tell nothing.
+    kind: its name in `rerank.diagnostics`; cure: in which {other} is what messages call the other
+    text; filter: a shell command that undoes it in the lines of the text, if there is one; marked:
+    whether a tool left it in the words, so that other signs tell nothing.
     """
 
+    kind: str
     what: str
     lines: int
     cure: str = ""
@@ -58,44 +58,48 @@ class Difference(NamedTuple):
     marked: bool = False
 
 
-def _marks(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+def _marks(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Marks of tools, control words, codes of languages, texts in characters or without spaces."""
-    seen = {value: n for value, n in one.of_kind("mark", SOME) if other.lacks("mark", value)}
+    seen = {mark: n for mark, n in profile.of_kind("mark", SOME) if other.lacks("mark", mark)}
     for mark in MARKS:
         if mark.name in seen and not (mark.instead and other.lacks("instead", mark.name)):
-            yield Difference(mark.name, seen[mark.name], filter=mark.filter, marked=True)
+            yield Difference(
+                "mark-of-a-tool", mark.name, seen[mark.name], filter=mark.filter, marked=True
+            )
             break  # a segmentation has bars, too
     for kind, cause in (("language", "a language code"), ("tag", "a control word")):
-        for value, n in one.of_kind(kind, SOME)[:_NAMED]:
+        for value, n in profile.of_kind(kind, SOME)[:_NAMED]:
             unknown = "unk" in value.lower()
-            few = n < MANY * one.lines and (kind == "language" or unknown)
+            few = n < MANY * profile.lines and (kind == "language" or unknown)
             if other.lacks(kind, value) and not few:
                 filter = f"sed -E {quote(f's/ *{_literal(value)} */ /g')}"
                 what = f"{value} ({'unknown words' if unknown else cause})"
-                yield Difference(what, n, filter=filter, marked=True)
+                yield Difference("control-word", what, n, filter=filter, marked=True)
     if other.lines >= ENOUGH and not other.unsegmented:
-        if one.share("long") >= one.most and other.lacks("long"):
+        if profile.share("long") >= profile.most and other.lacks("long"):
             cure = "join the characters of the {other} to words, or give --tokenize char"
-            yield Difference("words of several characters", one.lines, cure, marked=True)
-        elif one.share("character", " ") >= one.most and other.lacks("character", " "):
+            what = "words of several characters"
+            yield Difference("characters-as-words", what, profile.lines, cure, marked=True)
+        elif profile.share("character", " ") >= profile.most and other.lacks("character", " "):
             cure = "part the words of the {other}, or give --tokenize char"
-            yield Difference("blanks between words", one.lines, cure, marked=True)
+            what = "blanks between words"
+            yield Difference("characters-as-words", what, profile.lines, cure, marked=True)
 
 
-def _language(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+def _language(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Many of the most frequent words of both texts, which the other one never has in any case."""
-    found = [_unknown_words(*pair) for pair in ((one, other), (other, one))]
-    if min(map(len, found)) >= ENOUGH and min(one.lines, other.lines) >= ENOUGH * ENOUGH:
-        words = ", ".join(word for word, _ in found[0][:_NAMED])
-        cure = "are both in the same language?"
-        yield Difference(f"words such as {words}", found[0][0][1], cure, marked=True)
+    unknown = [_unknown_words(*pair) for pair in ((profile, other), (other, profile))]
+    if min(map(len, unknown)) >= ENOUGH and min(profile.lines, other.lines) >= ENOUGH * ENOUGH:
+        words = ", ".join(word for word, _ in unknown[0][:_NAMED])
+        what, cure = f"words such as {words}", "are both in the same language?"
+        yield Difference("other-language", what, unknown[0][0][1], cure, marked=True)
 
 
-def _unknown_words(one: TextProfile, other: TextProfile) -> list[tuple[str, int]]:
+def _unknown_words(profile: TextProfile, other: TextProfile) -> list[tuple[str, int]]:
     """Words in many lines of a text that the other one never has, in any case."""
     return [
         (word, n)
-        for word, n in one.of_kind("word", SOME)
+        for word, n in profile.of_kind("word", SOME)
         if word.isalpha()
         and all(other.lacks("word", x) for x in (word, word.lower(), word.title(), word.upper()))
     ]
@@ -103,59 +107,67 @@ def _unknown_words(one: TextProfile, other: TextProfile) -> list[tuple[str, int]
 
 def _literal(text: str) -> str:
     """An extended regular expression of sed for this text; bytes of what is not printable."""
-    found = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
+    escaped = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
     return "".join(
-        c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in found
+        c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in escaped
     )
 
 
-def _case(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _case(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
     """Letters of a case which the other text has nowhere, or not at the beginning of its lines."""
-    if min(one.share("cased"), other.share("cased")) < MANY:
+    if min(profile.share("cased"), other.share("cased")) < MANY:
         return
-    words = one.of_kind("word", MANY)
+    words = profile.of_kind("word", MANY)
     alone = max(
         (n for w, n in words if w != w.lower() and other.lacks("word", w.lower())), default=0
     )
     for kind, (what, letters) in _CASES.items():
-        own = one.counts[kind, ""] - alone * (kind == "capitals")  # but for those of one word
+        n_lines = profile.counts[kind, ""] - alone * (
+            kind == "capitals"
+        )  # but for those of one word
         comparable = kind != "small words" or not other.lacks("character", " ")
-        comparable &= kind == "capitals" or not one.lacks("capitals")  # else named there
-        if one.share(kind) >= MANY and own > SOME * one.lines and other.lacks(kind) and comparable:
+        comparable &= kind == "capitals" or not profile.lacks("capitals")  # else named there
+        if (
+            profile.share(kind) >= MANY
+            and n_lines > SOME * profile.lines
+            and other.lacks(kind)
+            and comparable
+        ):
             script = rf"s/\|\|\| [^|]*/\{letters}&/" if of_list else rf"s/.*/\{letters}&/"
             cure = "restore them in the {other}, or compare in lower case"
             filter = f"sed -E '{script}'" if letters else ""
-            yield Difference(what, one.counts[kind, ""], cure, filter)
+            yield Difference("other-case", what, profile.counts[kind, ""], cure, filter)
             return
     if (
-        one.share("small first") - other.share("small first") >= MANY
-        and min(one.lines, other.lines) >= ENOUGH
-        and not ((one.affix(0) and not other.affix(0)) or one.lacks("capitals"))
+        profile.share("small first") - other.share("small first") >= MANY
+        and min(profile.lines, other.lines) >= ENOUGH
+        and not ((profile.affix(0) and not other.affix(0)) or profile.lacks("capitals"))
     ):
         script = r"s/\|\|\| [^|[:alpha:]]*./\U&/" if of_list else r"s/^[^[:alpha:]]*./\U&/"
         what = "small letters at the beginning of lines"
-        yield Difference(what, one.counts["small first", ""], filter=f"sed -E '{script}'")
+        n, filter = profile.counts["small first", ""], f"sed -E '{script}'"
+        yield Difference("other-case", what, n, filter=filter)
 
 
-def _tokens(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _tokens(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
     """White space before the mark at the end of a sentence, between words, and within them."""
-    if one.share("apart") >= MANY and other.share("attached") >= MANY:
+    if profile.share("apart") >= MANY and other.share("attached") >= MANY:
         cure = "filter the {other} with: python3 -m sacremoses -l en tokenize -x"
         filter = "" if of_list else "python3 -m sacremoses -l en detokenize"
-        yield Difference(_BEFORE_MARKS, one.counts["apart", ""], cure, filter)
-    if other.unsegmented and one.counts["words", other.unsegmented] and not one.unsegmented:
-        yield Difference(_BETWEEN, one.lines, "segment both alike")
+        yield Difference("other-spaces", _BEFORE_MARKS, profile.counts["apart", ""], cure, filter)
+    if other.unsegmented and profile.counts["words", other.unsegmented] and not profile.unsegmented:
+        yield Difference("other-spaces", _BETWEEN, profile.lines, "segment both alike")
 
 
-def _ends(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _ends(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
     """Ids, or the same characters, at the beginning or the end of the lines of one text alone."""
     for place, (verb, end) in enumerate((("begins", "beginning"), ("ends", "end"))):
-        own, theirs = one.ids(place), other.ids(place)
-        if own and not theirs and one.lines > 2:
-            what = f"an id in every line, which {verb} with another word such as {own[0]}"
+        ids, theirs = profile.ids(place), other.ids(place)
+        if ids and not theirs and profile.lines > 2:
+            what = f"an id in every line, which {verb} with another word such as {ids[0]}"
             filter = _without(_WORD, place, of_list, "+")
-            yield Difference(what, one.lines, filter=filter)
-        elif (value := one.affix(place)) and other.lines >= ENOUGH and not (own or theirs):
+            yield Difference("text-at-line-ends", what, profile.lines, filter=filter)
+        elif (value := profile.affix(place)) and other.lines >= ENOUGH and not (ids or theirs):
             has, inner, outer = str.startswith, str.removesuffix, str.removeprefix
             if place:
                 has, inner, outer = str.endswith, str.removeprefix, str.removesuffix
@@ -165,9 +177,9 @@ def _ends(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Diffe
             others = [y for x in other.ends[place] for y in (x, outer(x, also).strip())]
             is_alone = sum(has(x, value) for x in others) <= STRAY * other.lines
             if is_alone and len(outermost) == 1 + bool(also):
-                n = sum(has(x, value) for x in one.ends[place])
-                filter = _without(_literal(value), place, of_list)
-                yield Difference(f"{value!r} at the {end}", n, "prepare both alike", filter)
+                n = sum(has(x, value) for x in profile.ends[place])
+                what, filter = f"{value!r} at the {end}", _without(_literal(value), place, of_list)
+                yield Difference("text-at-line-ends", what, n, "prepare both alike", filter)
 
 
 def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
@@ -182,28 +194,28 @@ def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
     return f"sed -E {quote(end if place else begin)}"
 
 
-def _characters(one: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+def _characters(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Characters beyond ASCII for which the other text has others of the same meaning."""
     theirs: dict[str, str] = {}
     for character, _ in other.of_kind("character", PAIRED):
         theirs.setdefault(_plain(character), character)
     pairs, replaced = [], dict[str, str]()
-    for character, n in one.of_kind("character", PAIRED):
+    for character, n in profile.of_kind("character", PAIRED):
         if not character.isascii() and other.lacks("character", character):
             plain = _plain(character)  # of ligatures several characters, which are no key
             instead = theirs.get(plain, plain if len(plain) > 1 and plain.isascii() else "")
             named_there = not instead.isascii() and character < instead
-            if instead and one.counts["character", instead] < n and not named_there:
+            if instead and profile.counts["character", instead] < n and not named_there:
                 pairs.append((character, instead, n))
                 if instead.isdigit():
                     replaced |= {chr(ord(character) - int(instead) + n): f"{n}" for n in range(10)}
                 replaced[character] = instead
     if pairs:
-        own = " ".join(a for a, _, _ in pairs[:_NAMED])
+        characters = " ".join(a for a, _, _ in pairs[:_NAMED])
         instead = " ".join(dict.fromkeys(b for _, b, _ in pairs[:_NAMED]))
         script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b in replaced.items())
-        most = max(n for *_, n in pairs)
-        yield Difference(f"{own} in place of {instead}", most, filter=f"sed -E {quote(script)}")
+        what, most = f"{characters} in place of {instead}", max(n for *_, n in pairs)
+        yield Difference("other-characters", what, most, filter=f"sed -E {quote(script)}")
 
 
 def _plain(character: str) -> str:
@@ -212,22 +224,23 @@ def _plain(character: str) -> str:
     return _GROUPS.get(character) or _GROUPS.get(plain, plain)
 
 
-def _unexplained(one: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _unexplained(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
     """A mark, a word or a character in most lines of one text alone."""
     signs = [
         (value, n)
         for kind in ("word", "character")
-        for value, n in one.of_kind(kind, one.most)
+        for value, n in profile.of_kind(kind, profile.most)
         if other.lacks(kind, value)
     ]
     marks = [(v, n) for v, n in signs if len(v) == 1 and not (v.isalnum() or v.isspace())]
-    if signs and min(one.lines, other.lines) >= ENOUGH:
+    if signs and min(profile.lines, other.lines) >= ENOUGH:
         value, n = (marks or signs)[0]
         known = "" if value.isascii() or len(value) > 1 else f" ({name(value, '?').lower()})"
         filter = f"sed -E 's/{_literal(value)}//g'" if marks else ""
         if of_list and value.isprintable():  # which its other columns may have, too
             filter = ""
-        yield Difference(f"{value!r}{known}", n, "prepare both alike", filter, bool(marks))
+        kind, cure = "unexplained-difference", "prepare both alike"
+        yield Difference(kind, f"{value!r}{known}", n, cure, filter, bool(marks))
 
 
 _STAGES = (  # the first that finds
@@ -248,110 +261,115 @@ def note_preparation(
 ) -> None:
     """Add a notice for everything that one of two texts has in many lines and the other never.
 
-    texts: what messages call the two texts, such as hypotheses and references; tokenize: tokenizer
-    of the BLEU in which they are compared, if they are; form: format of the k-best lists whose
-    candidates the first text has, if it has; explained: whether a difference is already known;
-    least: share of the lines of the second text that have what is named as its own; of_second: if
-    given, takes what that text has, which is then in no notice. Words and characters of most lines
-    are named where nothing else is.
+    texts: by their names in messages, such as hypotheses and references; tokenize: tokenizer of the
+    BLEU in which they are compared, if they are; form: format of the k-best lists of the first
+    text, if it is of lists; explained: whether a difference is already known; least: share of the
+    lines of the second text that have what only it has; of_second: takes what only that text has,
+    in place of notices.
     """
-    (name, own), (other_name, other) = texts.items()
-    if min(own.lines, other.lines) < 2:
+    (name, profile), (other_name, other) = texts.items()
+    if min(profile.lines, other.lines) < 2:
         return
     lists = bool(form)
-    found, others = _differences(own, other, lists, explained=explained)
+    differences, others = _differences(profile, other, lists, explained=explained)
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
     before = to_moses if form not in ("", "moses") or source.endswith(_PACKED) else ""
-    others = [one for one in others if one.lines >= least * other.lines]
-    for one in found:
-        _note(one, (name, other_name), notices, source, tokenize, before)
+    others = [difference for difference in others if difference.lines >= least * other.lines]
+    for difference in differences:
+        _note(difference, (name, other_name), notices, source, tokenize, before)
     if of_second is not None:
         of_second += others
-    for one in others if of_second is None else ():
-        _note(one, (other_name, name), notices, source, tokenize)
+    for difference in others if of_second is None else ():
+        _note(difference, (other_name, name), notices, source, tokenize)
     for place, end in enumerate(("begins", "ends")):
-        short, long = sorted((own.ids(place), other.ids(place)), key=len)
+        short, long = sorted((profile.ids(place), other.ids(place)), key=len)
         if short and set(short) <= set(long):  # the same ids in both texts
             sorting = "" if short == long[: len(short)] else ", in another order; sort both files"
             filters = {_without(_WORD, place, of_list, "+") for of_list in (lists, False)}
-            kind = f"every line of {name} and of {other_name} {end} with an id such as {short[0]}"
-            kind += f"{sorting}; remove it: {' and '.join(sorted(filters))}"
-            notices.add(kind, source=source, count=own.lines)
-    if tokenize is not None and not any(one.marked for one in (*found, *others)):
+            notices.add(
+                "ids-in-both",
+                source=source,
+                count=profile.lines,
+                ours=name,
+                theirs=other_name,
+                end=end,
+                id=short[0],
+                order=sorting,
+                filters=" and ".join(sorted(filters)),
+            )
+    if tokenize is not None and not any(
+        difference.marked for difference in (*differences, *others)
+    ):
         _note_words(texts, notices, source, tokenize)
 
 
 def _note(
-    one: Difference,
+    difference: Difference,
     names: tuple[str, str],
     notices: Notices,
     source: str,
     tokenize: str | None,
     command: str = "",
 ) -> None:
-    """Add a notice of a difference, unless `_note_words` is about it; names: of the two texts.
-
-    command: goes before the filter.
-    """
+    """Add a notice of a difference, unless `_note_words` does; command: goes before the filter."""
     if tokenize is not None and (
-        one.what == _BETWEEN or (one.what == _BEFORE_MARKS and tokenize == "none")
+        difference.what == _BETWEEN or (difference.what == _BEFORE_MARKS and tokenize == "none")
     ):
         return
     ours, theirs = names
-    filter_ = f"filter the {ours} with: {command}{one.filter}" if one.filter else ""
-    cures = ", or ".join(filter(None, [one.cure.replace("{other}", theirs), filter_]))
-    kind = f"{ours} have {one.what}, {theirs} do not; {cures}"
-    notices.add(kind, source=source, count=one.lines)
+    filter_ = f"filter the {ours} with: {command}{difference.filter}" if difference.filter else ""
+    cures = ", or ".join(filter(None, [difference.cure.replace("{other}", theirs), filter_]))
+    called: dict[str, Any] = {
+        "ours": ours,
+        "theirs": theirs,
+        "what": difference.what,
+        "cure": cures,
+    }
+    notices.add(difference.kind, source=source, count=difference.lines, **called)
 
 
 def _differences(
-    one: TextProfile, other: TextProfile, of_list: bool, *, explained: bool
+    profile: TextProfile, other: TextProfile, of_list: bool, *, explained: bool
 ) -> tuple[list[Difference], list[Difference]]:
-    """What each of two texts has that the other one never has, by the first stage that finds any.
+    """What only the one and only the other text has, by the first stage that finds any.
 
     If a tool left a mark in one of them, the marks alone.
     """
-    found: tuple[list[Difference], ...] = ([], [])
+    ours, theirs = list[Difference](), list[Difference]()
     for kinds in _STAGES[: len(_STAGES) - explained]:
-        pairs = ((one, other, of_list), (other, one, False))
-        found = tuple([d for kind in kinds for d in kind(*pair)] for pair in pairs)
-        if any(found):
+        ours = [d for kind in kinds for d in kind(profile, other, of_list)]
+        theirs = [d for kind in kinds for d in kind(other, profile, False)]
+        if ours or theirs:
             break
-    if any(d.marked for those in found for d in those):
-        found = tuple([d for d in those if d.marked] for those in found)
-    return found[0], found[1]
+    if any(d.marked for d in (*ours, *theirs)):
+        return [d for d in ours if d.marked], [d for d in theirs if d.marked]
+    return ours, theirs
 
 
 def _note_words(
     texts: Mapping[str, TextProfile], notices: Notices, source: str, tokenize: str
 ) -> None:
-    """Add a notice of a text without white space between what BLEU should count as words.
-
-    Most lines of one text end like `word.`, or those of one do and those of the other one do not;
-    or words of a script without spaces have more characters than any segmentation leaves.
-    """
+    """Add a notice of a text without white space between what BLEU should count as words."""
     pairs = [*texts.items()]
     both = [(*pairs[i], *pairs[1 - i]) for i in range(2)]
     of_scripts = tokenize in _WHITE_SPACE or tokenize.startswith("moses-")
-    for text, own, _, other in both if of_scripts else ():
-        script = own.unsegmented
+    for text, profile, _, other in both if of_scripts else ():
+        script = profile.unsegmented
         if script and other.counts["words", script] >= MANY * other.lines:
-            kind = (
-                f"{text} in {script} without spaces between words, of which BLEU with "
-                f"tok:{tokenize} makes one word; give --tokenize {_TOKENIZERS[script]}"
-            )
-            notices.add(kind, source=source, count=own.lines)
+            more: dict[str, Any] = {"text": text, "script": script, "tokenize": tokenize}
+            more["better"] = _TOKENIZERS[script]
+            notices.add("unsegmented-script", source=source, count=profile.lines, **more)
             return
-    for text, own, other_text, other in both if tokenize == "none" else ():
-        attached = own.counts["attached", ""]
-        many = attached >= ENOUGH and attached > own.counts["apart", ""]
-        if many and own is pairs[0][1]:
-            kind = f"line that looks detokenised, {_WORDS}"
-            notices.add(kind, source=source, line=own.attached, count=attached)
+    for text, profile, other_text, other in both if tokenize == "none" else ():
+        attached = profile.counts["attached", ""]
+        many = attached >= ENOUGH and attached > profile.counts["apart", ""]
+        if many and profile is pairs[0][1]:
+            place = profile.attached
+            notices.add("detokenised-line", source=source, line=place, count=attached)
             return
-        if own.share("attached") >= MANY and other.share("apart") >= MANY:
-            kind = f"{text} look detokenised, {other_text} tokenised, {_WORDS}"
-            notices.add(kind, source=source, count=attached)
+        if profile.share("attached") >= MANY and other.share("apart") >= MANY:
+            called: dict[str, Any] = {"text": text, "others": other_text}
+            notices.add("detokenised-text", source=source, count=attached, **called)
             return
 
 
@@ -367,21 +385,19 @@ def note_differences(
 ) -> None:
     """Add a notice where hypotheses and references are spelled or prepared otherwise.
 
-    What the references have is named once, for the hypotheses that lack most of it.
-
-    systems: hypotheses by the name of their file; references: all of the first sentence, all of the
-    second one, …; numbers: line numbers of the hypotheses of k-best lists in their file [default:
-    1, 2, …, of a plain text]; form: format of the lists; tokenize: tokenizer of BLEU; spelling:
-    that of all candidates, if these are not all [default: of the hypotheses].
+    What the references have is named once, for the hypotheses that lack most of it. systems:
+    hypotheses by the name of their file; references: all of the first sentence, all of the second,
+    …; numbers: lines of the hypotheses in their file, by default 1, 2, …; form: format of k-best
+    lists; tokenize: tokenizer of BLEU; spelling: that of all candidates, if these are not all.
     """
     others, profile = Spelling(), profile_of(references)
     others.add(references)
     theirs: list[tuple[Difference, str]] = []
     for source, hypotheses in systems.items():
-        own, found = spelling or Spelling(), list[Difference]()
+        written, of_references = spelling or Spelling(), list[Difference]()
         if spelling is None:
-            own.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
-        known = note_spelling(own, others, notices, source=source, of_lists=bool(form))
+            written.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
+        known = note_spelling(written, others, notices, source=source, of_lists=bool(form))
         first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
         lines = {"hypotheses": hypotheses, "references": first_references}
         note_alignment(lines, notices, source=source, of_list=bool(form))
@@ -392,14 +408,14 @@ def note_differences(
             tokenize=tokenize,
             form=form,
             explained=known,
-            of_second=found,
+            of_second=of_references,
         )
-        theirs += [(one, source) for one in found]
+        theirs += [(difference, source) for difference in of_references]
     said = set[str]()
-    for one, source in sorted(theirs, key=lambda pair: -len(pair[0].filter)):
-        parts = {*re.findall("s/[^;]+/g", one.filter)} or {one.what}
+    for difference, source in sorted(theirs, key=lambda pair: -len(pair[0].filter)):
+        parts = {*re.findall("s/[^;]+/g", difference.filter)} or {difference.what}
         if not parts <= said:
-            _note(one, ("references", "hypotheses"), notices, source, tokenize)
+            _note(difference, ("references", "hypotheses"), notices, source, tokenize)
         said |= parts
 
 
@@ -412,4 +428,4 @@ def note_identity(
     """Add a notice if the hypotheses are identical to one of the reference files."""
     for r, lines in enumerate(zip(*references, strict=True), 1):
         if tuple(hypotheses) == lines:
-            notices.add(f"hypotheses identical to reference {r}", source=source)
+            notices.add("identical-to-reference", source=source, number=r)

@@ -15,13 +15,14 @@ from html import unescape
 from itertools import repeat
 from pathlib import Path
 from shlex import quote
+from typing import Any
 from unicodedata import is_normalized, normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import TextColumn
-from rerank.corpus.kbest import KBest, KBestRows
+from rerank.corpus.columns import KBestRows, TextColumn
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 
@@ -67,8 +68,8 @@ class _Lines:
 class Spelling:
     """What lines, added one after the other, have of escapes and normal forms.
 
-    escapes: the lines by the escapes that they have, in order; bare: escapes whose character stands
-    in a line; not_nfc: lines that are not in NFC; has_not_nfd: whether a line is not in NFD.
+    escapes: lines by their escapes, in order; bare: escapes whose character stands in a line;
+    not_nfc: lines that are not in NFC; has_not_nfd: whether a line is not in NFD.
     """
 
     escapes: dict[tuple[bytes, ...], _Lines] = field(default_factory=dict)
@@ -79,8 +80,8 @@ class Spelling:
     def add(self, lines: Iterable[bytes], numbers: Iterable[int | None] = repeat(None)) -> None:
         """Add lines with these numbers in their file. O(bytes)."""
         for line, number in zip(lines, numbers, strict=False):
-            if found := escapes_in(line):
-                self.escapes.setdefault(found, _Lines(number)).count += 1
+            if escapes := escapes_in(line):
+                self.escapes.setdefault(escapes, _Lines(number)).count += 1
             self.bare |= {e for e in _BARE.keys() - self.bare if _BARE[e].search(line)}
             if not line.isascii():
                 text = line.decode()
@@ -92,18 +93,17 @@ class Spelling:
     def escaped_unlike(self, other: Spelling) -> tuple[bytes, _Lines] | None:
         """An escape that the other lines do not have, and the lines of all such escapes.
 
-        If the others have escapes of some characters, only those count whose character stands there
-        unescaped.
+        If the others have escapes, too, only those count whose character stands there unescaped.
         """
-        shared = {escape for found in other.escapes for escape in found}
-        own = {escape for found in self.escapes for escape in found} - shared
+        shared = {escape for escapes in other.escapes for escape in escapes}
+        alone = {escape for escapes in self.escapes for escape in escapes} - shared
         if shared:
-            own = {e for e in own if _ESCAPES.get(_character(e), b"") in {b"", *other.bare}}
-        kinds = [(found, lines) for found, lines in self.escapes.items() if own.intersection(found)]
+            alone = {e for e in alone if _ESCAPES.get(_character(e), b"") in {b"", *other.bare}}
+        kinds = [(escapes, lines) for escapes, lines in self.escapes.items() if alone & {*escapes}]
         if not kinds:
             return None
-        of_html = sorted(own - _CHARACTERS.keys())
-        first = next(escape for escape in (*of_html, *kinds[0][0]) if escape in own)
+        of_html = sorted(alone - _CHARACTERS.keys())
+        first = next(escape for escape in (*of_html, *kinds[0][0]) if escape in alone)
         return first, _Lines(kinds[0][1].first, sum(lines.count for _, lines in kinds))
 
 
@@ -117,14 +117,13 @@ def note_spelling(
 ) -> bool:
     """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
-    Where both sides have escapes, also for those of which the other side has the character alone.
-    of_lists: whether the hypotheses are those of k-best lists. Whether there was any.
+    of_lists: whether the hypotheses are those of k-best lists. Returns whether there was a notice.
     """
-    any_found = False
+    differs = False
     both = {"hypotheses": hypotheses, "references": references}
     for side, other in (("hypotheses", "references"), ("references", "hypotheses")):
         own, others = both[side], both[other]
-        kinds = dict[str, _Lines]()
+        kinds = list[tuple[str, _Lines, dict[str, str]]]()
         if escaped := own.escaped_unlike(others):
             to, first = "none" if side == "hypotheses" else "moses", escaped[0].decode()
             with_moses = escaped[0] in _CHARACTERS
@@ -136,22 +135,16 @@ def note_spelling(
                     f"rerank convert --kbest {quote(source)} --escape {to} --to moses --out NEW"
                 )
                 cures.append(f"write the list with: {list_to}")
-            kind = (
-                f"mixed escaping: {side} contain {first} and similar, {other} do not; "
-                f"{'; or '.join(cures)}"
-            )
-            kinds[kind] = escaped[1]
+            more = {"escape": first, "cure": "; or ".join(cures)}
+            kinds.append(("mixed-escaping", escaped[1], more))
         if own.not_nfc and others.not_nfc is None and others.has_not_nfd:
-            kind = (
-                f"{side} in Unicode form NFD, {other} in NFC: equal words differ; "
-                "give --normalize nfc"
-            )
-            kinds[kind] = own.not_nfc
-        for kind, lines in kinds.items():
+            kinds.append(("mixed-normal-forms", own.not_nfc, {}))
+        for kind, lines, more in kinds:
             line = lines.first if side == "hypotheses" else None
-            notices.add(kind, source=source, line=line, count=lines.count)
-            any_found = True
-    return any_found
+            called: dict[str, Any] = {"ours": side, "theirs": other, **more}
+            notices.add(kind, source=source, line=line, count=lines.count, **called)
+            differs = True
+    return differs
 
 
 def escaped(text: bytes) -> bytes:
@@ -183,16 +176,21 @@ def note_mixed_escapes(
     names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
 ) -> None:
     """Add a notice for each reference file with Moses' escapes, if another one has none."""
-    escapes = [
-        [(n, found[0]) for n, found in enumerate(map(escapes_in, lines), 1) if found]
+    escaped_lines = [
+        [(n, escapes[0]) for n, escapes in enumerate(map(escapes_in, lines), 1) if escapes]
         for lines in files
     ]
-    for name, found in zip(names, escapes, strict=True):
-        if found and not all(escapes):
-            line, escape = found[0]
-            kind = f"mixed escaping: this reference contains {escape.decode()} and similar, another"
-            kind += f" one does not; {unescaping(escape, 'it')}"
-            notices.add(kind, source=name, line=line, count=len(found))
+    for name, lines in zip(names, escaped_lines, strict=True):
+        if lines and not all(escaped_lines):
+            line, escape = lines[0]
+            notices.add(
+                "mixed-escaping-of-references",
+                source=name,
+                line=line,
+                count=len(lines),
+                escape=escape.decode(),
+                cure=unescaping(escape, "it"),
+            )
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -200,9 +198,9 @@ def _character(escape: bytes) -> bytes:
     """The character of an escape; nothing for what is none, and for one that ends a line."""
     if escape in _CHARACTERS:
         return _CHARACTERS[escape]
-    found = unescape(escape.decode())
-    plain = found != escape.decode() and (found.isprintable() or found == "\xa0")
-    return found.encode() if plain else b""
+    character = unescape(escape.decode())
+    is_plain = character.isprintable() or character == "\xa0"
+    return character.encode() if is_plain and character != escape.decode() else b""
 
 
 FORMS: dict[str, Callable[[bytes], bytes]] = {"moses": escaped, "none": unescaped}
@@ -282,9 +280,7 @@ def moses_tokenizer(name: str) -> Callable[[str], str]:
     """The tokenizer `moses-LL` of a language: a line, with spaces between its words.
 
     It is for texts that are not tokenised yet: `it 's` would become `it ' s`. Escapes are undone
-    before, and none are made. The languages are those for which Moses has a list of abbreviations.
-    About 20,000 lines a second; the last 65,536 distinct lines are remembered. UsageError for
-    another language.
+    before. About 20,000 lines a second. UsageError for a language without abbreviations of Moses.
     """
     from sacremoses import MosesTokenizer
     from sacremoses.corpus import NonbreakingPrefixes

@@ -114,9 +114,9 @@ _SCRIPTS = {  # without spaces between words: characters a word that no segmenta
 class TextProfile:
     """In how many of the first `MOST_LINES` lines of a text each sign of its preparation stands.
 
-    counts: by sign (kind, value), such as ("word", "the") or ("capitals", ""), and all characters
-    of scripts without spaces between words, and the words that have them; ends: the first and
-    the last characters of each line; attached: number of the first line that ends like `word.`
+    counts: by sign (kind, value), such as ("word", "the") or ("capitals", ""), and characters and
+    words of scripts without spaces; ends: first and last characters of each line; attached: number
+    of the first line that ends like `word.`
     """
 
     lines: int = 0
@@ -158,10 +158,7 @@ class TextProfile:
 
     @property
     def most(self) -> float:
-        """A share of the lines that is more than half of them, beyond chance.
-
-        That of a sample whose true share is one half is larger once in a hundred times (Hoeffding).
-        """
+        """A share that a sample of one half exceeds once in a hundred times (Hoeffding)."""
         return MANY + 1.5 / sqrt(max(1, self.lines))
 
     def of_kind(self, kind: str, least: float) -> list[tuple[str, int]]:
@@ -172,8 +169,8 @@ class TextProfile:
             frequent = [(*sign, n) for sign, n in self.counts.items() if n >= rare]
             self._frequent = self.lines, frequent
         most = max(2, least * self.lines)
-        found = [(value, n) for own, value, n in frequent if own == kind and n >= most]
-        return sorted(found, key=lambda sign: (-sign[1], sign[0]))
+        signs = [(value, n) for name, value, n in frequent if name == kind and n >= most]
+        return sorted(signs, key=lambda sign: (-sign[1], sign[0]))
 
     @property
     def unsegmented(self) -> str | None:
@@ -188,46 +185,42 @@ class TextProfile:
     def ids(self, place: int) -> list[str]:
         """The words at the first place (0) or the last one (1), if they look like ids of lines.
 
-        Every line has one with a digit, and (nearly) no two lines the same; several references of
-        a line have one. Numbers alone are ids from ten lines on.
+        They have digits and (nearly) no two lines the same; several references of a line have one
+        id. Numbers alone are ids from ten lines on.
         """
-        found: dict[str, None] = {}
-        for end in self.ends[place]:
-            found[word := end.split()[-place]] = None
-            if not any(map(str.isdigit, word)):
-                return []
-        enough = self.lines >= ENOUGH or not any(map(str.isdigit, found))
-        return [*found] if len(found) > max(1, self.lines // 20) and enough else []
+        words = dict.fromkeys(end.split()[-place] for end in self.ends[place])
+        if not all(any(map(str.isdigit, word)) for word in words):
+            return []
+        enough = self.lines >= ENOUGH or not any(map(str.isdigit, words))
+        return [*words] if len(words) > max(1, self.lines // 20) and enough else []
 
     def affix(self, place: int) -> str:
         """What (nearly) all lines that begin (0) or end (1) as most do have there."""
-        lines, found, least = [x[:: 1 - 2 * place] for x in self.ends[place]], "", self.most
+        lines, affix, least = [x[:: 1 - 2 * place] for x in self.ends[place]], "", self.most
         while lines:
-            beginning = itemgetter(slice(len(found) + 1))
+            beginning = itemgetter(slice(len(affix) + 1))
             ((longer, n),) = Counter(map(beginning, lines)).most_common(1)
-            if n < least * self.lines or len(longer) == len(found):
+            if n < least * self.lines or len(longer) == len(affix):
                 break
-            least = least if found else (1 - SOME) * n / self.lines
-            found, lines = longer, [x for x in lines if x.startswith(longer)]
-        return found[:: 1 - 2 * place].strip()
+            least = least if affix else (1 - SOME) * n / self.lines
+            affix, lines = longer, [x for x in lines if x.startswith(longer)]
+        return affix[:: 1 - 2 * place].strip()
 
     def others(
         self, profiles: Sequence[TextProfile], total: Mapping[tuple[str, str], int]
     ) -> TextProfile:
         """The profile of all texts but this one, of which `total` sums the counts."""
-        rest = [one for one in profiles if one is not self]
+        others = [profile for profile in profiles if profile is not self]
         counts = Counter({sign: n - self.counts.get(sign, 0) for sign, n in total.items()})
-        found = TextProfile(sum(one.lines for one in rest), counts)
-        first, last = ([word for one in rest for word in one.ends[i]] for i in (0, 1))
-        found.ends = first, last
-        return found
+        first, last = ([end for profile in others for end in profile.ends[i]] for i in (0, 1))
+        return TextProfile(sum(profile.lines for profile in others), counts, (first, last))
 
 
 def profile_of(lines: Iterable[bytes]) -> TextProfile:
     """The profile of a text."""
-    found = TextProfile()
-    found.add(lines)
-    return found
+    profile = TextProfile()
+    profile.add(lines)
+    return profile
 
 
 def _signs(words: list[str]) -> Iterator[tuple[str, str]]:

@@ -50,16 +50,15 @@ _CACHED = re.compile(r"^(?:total_)?inactive_file (\d+)$", re.MULTILINE)  # can b
 
 
 class ArrayStore:
-    """Where a run's large arrays lie.
+    """Where a run's large arrays lie, on which their values do not depend.
 
-    memory: bytes for arrays in memory; None for no limit. whole: bytes of the process beyond which
-    pages of files are released; None for no limit. The values of arrays do not depend on where they
-    lie. Several threads may make arrays at once. RerankError where the disk is full.
+    memory: bytes for arrays in memory; whole: bytes of the process beyond which pages of files are
+    released; None for no limit. Threads may make arrays at once. RerankError for a full disk.
     """
 
     def __init__(self, memory: int | None = None, whole: int | None = None) -> None:
         self.memory, self.whole = memory, whole
-        self.on_disk = 0  # bytes written to files so far, whether they are still needed or not
+        self.on_disk = 0  # bytes written to files so far
         self._held = 0
         self._freed: deque[int] = deque()  # bytes of arrays that are gone; finalizers take no lock
         self._lock = Lock()
@@ -69,7 +68,7 @@ class ArrayStore:
 
     @classmethod
     def of_process(cls, memory: int | None) -> ArrayStore:
-        """A store for a process that may have so many bytes; by default half of what is left."""
+        """A store for a process that may have so many bytes, by default half of what is left."""
         if memory is None:
             return cls(int(SHARE * available_memory()))
         return cls(max(0, memory - resident_memory()[0] - _OTHERS), memory)
@@ -151,7 +150,7 @@ class ArrayStore:
                     os.posix_fallocate(file.fileno(), 0, size)
                 else:
                     os.truncate(file.fileno(), size)
-                found = mmap.mmap(file.fileno(), size)
+                pages = mmap.mmap(file.fileno(), size)
         except OSError as fault:
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
@@ -162,13 +161,13 @@ class ArrayStore:
             ) from None
         with self._lock:
             first = not self.on_disk
-            self._files.add(found)
+            self._files.add(pages)
             self.on_disk += size
         if first and self.whole is not None:
             others = resident_memory()[1]  # libraries
             watched = ref(self), self.whole, others
             Thread(target=_watch, args=watched, name=WATCH, daemon=True).start()
-        return found
+        return pages
 
 
 IN_MEMORY = ArrayStore()
@@ -177,13 +176,13 @@ IN_MEMORY = ArrayStore()
 def _watch(store: ReferenceType[ArrayStore], whole: int, others: int) -> None:
     """Release a store's pages whenever the process has too much in memory, until it is gone.
 
-    others: bytes of other files in memory, which stay
+    others: bytes of other files in memory, which stay.
     """
-    while (found := store()) is not None:
+    while (arrays := store()) is not None:
         resident, of_files = resident_memory()
         if resident > whole and of_files > others + _FEW:
-            found.release()
-        del found
+            arrays.release()
+        del arrays
         time.sleep(_SECONDS)
 
 
@@ -193,20 +192,16 @@ def _watch(store: ReferenceType[ArrayStore], whole: int, others: int) -> None:
 def available_memory() -> int:
     """Bytes that can be used without swapping; `sys.maxsize` where the system does not say.
 
-    The least of what Linux states as available and of what the limits of the process's control
-    group, and of the groups around it, leave.
+    The least of what Linux states and of what the limits of control groups leave.
     """
-    found = _MEMINFO.search(_text("/proc/meminfo"))
-    if found is None:
+    available = _MEMINFO.search(_text("/proc/meminfo"))
+    if available is None:
         return sys.maxsize
-    return min([int(found[1]) << 10, *_left_by_groups()])
+    return min([int(available[1]) << 10, *_left_by_groups()])
 
 
 def resident_memory() -> tuple[int, int]:
-    """Bytes of this process in memory, and those of mapped files among them.
-
-    Zeros where the system does not say.
-    """
+    """Bytes of this process in memory, and of mapped files among them; zeros if unknown."""
     pages = _text("/proc/self/statm").split()[1:3]
     if not pages:
         return 0, 0
@@ -234,8 +229,8 @@ def _left_by_groups() -> list[int]:
         for name, folder, limit, used in _GROUPS:
             if name not in controllers.split(","):
                 continue
-            own = Path("/", folder, path.lstrip("/"))
-            for group in (own, *own.parents[: len(Path(path).parts) - 1]):
+            innermost = Path("/", folder, path.lstrip("/"))
+            for group in (innermost, *innermost.parents[: len(Path(path).parts) - 1]):
                 numbers = [_text(group / file).strip() for file in (limit, used)]
                 if all(number.isdecimal() for number in numbers):
                     cached = _CACHED.findall(_text(group / "memory.stat"))

@@ -32,9 +32,6 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.notices import Notices
 
-_DAMAGED = "damaged score cache shard, computed again"
-_TOO_LARGE = "document with more scores than the cache may hold, not kept; raise RERANK_CACHE_GB"
-
 _DIGEST = re.compile("[0-9a-f]{16,64}")
 _SHARD = re.compile(r"[0-9a-f]{16,64}\.scores")
 # temporary files of `outputs.atomic`: the first 50 characters of the name, process, random digits
@@ -89,7 +86,7 @@ class Cache:
             except OSError as fault:
                 damaged = not isinstance(fault, FileNotFoundError)  # removed by another process
         if damaged:
-            self.notices.add(_DAMAGED, source=display(path))
+            self.notices.add("damaged-cache", source=display(path))
         if arrays is None:
             self.misses += 1
             return None
@@ -110,7 +107,7 @@ class Cache:
             return False
         data = packed(group, name, arrays)
         if len(data) > self.limit:
-            self.notices.add(_TOO_LARGE, source=display(path))
+            self.notices.add("large-document", source=display(path))
             return False
         before = _regular(path)
         try:
@@ -123,7 +120,7 @@ class Cache:
             if isinstance(fault, OSError):
                 where = f"{display(fault.filename)}: " if fault.filename else ""
                 reason = where + (fault.strerror or str(fault)).lower()
-            self.notices.add(f"score cache not written: {reason}")
+            self.notices.add("cache-not-written", reason=reason)
             return False
         except BaseException:  # a signal, perhaps after the shard was renamed into place
             after = _regular(path)
@@ -134,7 +131,7 @@ class Cache:
 
     def refuse(self, group: str, name: str) -> None:
         """Count what `get` found as a damaged shard, whose arrays are not those of the scorer."""
-        self.notices.add(_DAMAGED, source=display(self._path(group, name)))
+        self.notices.add("damaged-cache", source=display(self._path(group, name)))
         self.hits, self.misses = self.hits - 1, self.misses + 1
 
     def remove(self, group: str, name: str) -> None:

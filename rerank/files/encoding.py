@@ -81,8 +81,14 @@ class Encoding:
         text = block.decode(self.name, "replace").encode()
         if self.replace:
             count = text.count(_REPLACEMENT) - block.count(_REPLACEMENT)
-            kind = f"bytes that are not {self.name}, read as U+FFFD"
-            notices.add(kind, source=source, line=line, count=max(1, count), asked=True)
+            notices.add(
+                "replaced-bytes",
+                source=source,
+                line=line,
+                count=max(1, count),
+                asked=True,
+                encoding=self.name,
+            )
         return text
 
 
@@ -107,8 +113,7 @@ def check_start(block: bytes, source: str) -> None:
 def mended(block: bytes, source: str, first: int, notices: Notices) -> bytes:
     """A block of lines with U+FFFD for bytes that are not UTF-8 and for NUL, if `notices` go on.
 
-    first: number of the first line. InputError for what looks like UTF-16: every other byte is
-    zero, as in Latin text.
+    first: number of its first line. InputError for UTF-16: every other byte of Latin text is zero.
     """
     even, odd = block[:1024:2], block[1:1024:2]
     for encoding, zeros, others in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):

@@ -37,18 +37,14 @@ _BLANK_SHARE = 0.98
 _ROOM_BYTES = 64 << 20  # of a copy, between two looks at the disk
 _KEPT_FREE = 1 << 30  # bytes of the disk that a copy leaves, or a tenth of what was free
 
-_LONE_CR = "carriage return inside a line, kept; convert old Mac line ends with: tr '\\r' '\\n'"
-_ASCII_ONLY = "kept; words are split on ASCII space only"
 _UNUSUAL = {  # notice: the characters it is about
-    "byte-order mark inside the text, kept": "\ufeff",
-    "separator other than LF (VT, FF, FS-US, NEL, U+2028, U+2029), kept inside its line": (
-        "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
-    ),
-    f"no-break space U+00A0, {_ASCII_ONLY}": "\xa0",
-    f"ideographic space U+3000, {_ASCII_ONLY}": "\u3000",
-    f"zero-width space U+200B, {_ASCII_ONLY}": "\u200b",
-    f"soft hyphen U+00AD, {_ASCII_ONLY}": "\xad",
-    "bidirectional control character, kept": (
+    "inner-byte-order-mark": "\ufeff",
+    "separator-other-than-lf": "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029",
+    "no-break-space": "\xa0",
+    "ideographic-space": "\u3000",
+    "zero-width-space": "\u200b",
+    "soft-hyphen": "\xad",
+    "bidirectional-control": (
         "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     ),
 }
@@ -65,10 +61,9 @@ def read_lines(
 ) -> Iterator[bytes]:
     """Lines of a file in UTF-8, plain or compressed, without line ends; `-` is standard input.
 
-    max_bytes: limit of the whole file, for readers that keep all of it; encoded: the encoding of
-    the file, of which UTF-8 is made. UsageError for a missing file, InputError for invalid content,
-    RerankError for a disk error. A block of about 1 MiB is validated before its first line is
-    yielded. O(1 MiB + longest line) memory.
+    max_bytes: limit of the whole file; encoded: the encoding of which UTF-8 is made. UsageError for
+    a missing file, InputError for invalid content, RerankError for a disk error. A block of about
+    1 MiB is validated before its first line is yielded. O(1 MiB + longest line) memory.
     """
     source, number, size, blank = display(path), 1, 0, 0
     with (
@@ -87,8 +82,7 @@ def read_lines(
                 if number == 1:
                     check_start(block, source)
                     if block.startswith(codecs.BOM_UTF8):
-                        kind = "byte-order mark at the start, removed"
-                        notices.add(kind, source=source, line=1)
+                        notices.add("byte-order-mark", source=source, line=1)
                         block = block.removeprefix(codecs.BOM_UTF8)
                 if len(block) > max_line_bytes:
                     _refuse_long(block, source, number, max_line_bytes)
@@ -106,11 +100,11 @@ def read_lines(
 
 def count_lines(path: FilePath) -> int:
     """Number of line ends in a file, plain or compressed, up to where it may be damaged."""
-    found = 0
+    n = 0
     with _opened(path) as file, suppress(DamagedError):
         for chunk in unpacked(file):
-            found += chunk.count(b"\n")
-    return found
+            n += chunk.count(b"\n")
+    return n
 
 
 def digest(path: FilePath) -> str:
@@ -123,8 +117,7 @@ def digest(path: FilePath) -> str:
 def spool(path: FilePath) -> Iterator[RereadFile]:
     """A path to read several times: a temporary copy if the input is standard input or a pipe.
 
-    Messages give the copy the name of its original. Input without an end is refused when a line is
-    too long, or before the disk is full.
+    Input without an end is refused when a line is too long, or before the disk is full.
     """
     if not is_pipe(path):
         yield RereadFile(path)
@@ -145,11 +138,11 @@ def scratch_file(name: str) -> Iterator[Path]:
 
     On Linux the file has no name on the disk, so that the system frees it even after `kill -9`.
     """
-    own = Path(f"/proc/{os.getpid()}/fd")
+    descriptors = Path(f"/proc/{os.getpid()}/fd")
     with ExitStack() as opened:
-        if own.is_dir():
+        if descriptors.is_dir():
             file = opened.enter_context(tempfile.TemporaryFile(prefix="rerank-"))
-            path = own / str(file.fileno())
+            path = descriptors / str(file.fileno())
         else:
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="rerank-")), "copy")
         SHOWN_AS[str(path)] = name
@@ -199,7 +192,7 @@ def _chunks(file: BinaryIO, source: str, notices: Notices) -> Iterator[bytes]:
     """Content of a file, plain or compressed, in pieces."""
     ended = yield from unpacked(file)
     if ended:
-        notices.add(f"bytes after the end of the {ended} data, ignored", source=source)
+        notices.add("trailing-bytes", source=source, format=ended)
 
 
 def _blocks(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
@@ -250,11 +243,11 @@ def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> byte
     ends = block.count(b"\r\n") + block.endswith(b"\r")
     inside = block.count(b"\r") - ends
     for kind, pattern, count in (
-        ("CRLF line ends, read as LF", rb"\r(?:\n|\Z)", ends),
-        (_LONE_CR, rb"\r(?!\n|\Z)", inside),
+        ("crlf-line-ends", rb"\r(?:\n|\Z)", ends),
+        ("carriage-return", rb"\r(?!\n|\Z)", inside),
     ):
-        if found := re.search(pattern, block):
-            line = first + block.count(b"\n", 0, found.start())
+        if match := re.search(pattern, block):
+            line = first + block.count(b"\n", 0, match.start())
             notices.add(kind, source=source, line=line, count=count)
     return block.replace(b"\r\n", b"\n").removesuffix(b"\r")
 
@@ -347,8 +340,7 @@ def is_pipe(path: FilePath) -> bool:
 class RereadFile(os.PathLike[str]):
     """Path of a file that is read several times, each time with the content of the first time.
 
-    RerankError where size or time of modification differ at the beginning or at the end of a
-    reading, or the digest of the bytes that a whole reading has seen.
+    RerankError where size, time of modification, or the digest of a whole reading differ.
     """
 
     def __init__(self, path: FilePath) -> None:
@@ -375,10 +367,10 @@ class RereadFile(os.PathLike[str]):
         self.check()
         yield cast(BinaryIO, hashed)
         self.check()
-        found = hashed.digest.digest()
-        if self._digest not in (b"", found):
+        digest = hashed.digest.digest()
+        if self._digest not in (b"", digest):
             raise _changed(self.path)
-        self._digest = found
+        self._digest = digest
 
 
 class _HashedFile:
@@ -410,10 +402,10 @@ class InputFiles:
 def _status(file: FilePath | int) -> tuple[int, int] | None:
     """Size and time of modification in ns; None for pipes, devices, `-` and missing files."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except (OSError, ValueError):
         return None
-    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def _changed(path: FilePath) -> RerankError:

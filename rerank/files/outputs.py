@@ -43,9 +43,9 @@ _DESCRIPTORS = ("/dev", "/dev/fd", "/proc/self/fd")
 def atomic(path: FilePath) -> Iterator[BinaryIO]:
     """Binary file whose content replaces that of `path` when the block ends without an error.
 
-    The suffixes `.gz`, `.xz` and `.bz2` compress; symbolic links are followed; the umask gives the
-    mode. `-` (standard output), pipes and devices are written directly. System errors are
-    RerankErrors that name the output; a reader that has gone is a BrokenPipeError.
+    The suffixes `.gz`, `.xz` and `.bz2` compress; symbolic links are followed. `-` (standard
+    output), pipes and devices are written directly. System errors are RerankErrors that name the
+    output; a reader that has gone is a BrokenPipeError.
     """
     with atomic_all([path]) as (file,):
         yield file
@@ -53,10 +53,10 @@ def atomic(path: FilePath) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_all(paths: Sequence[FilePath]) -> Iterator[list[BinaryIO]]:
-    """`atomic` for several outputs of one run: all are on disk before the first is renamed.
+    """`atomic` for several outputs of a run: all are on disk before the first is renamed.
 
-    If writing one of them fails, all keep their old content. RerankError if the reader of a pipe
-    has gone and files are therefore not written.
+    If writing fails, all keep their old content. RerankError if the reader of a pipe has gone and
+    files are therefore not written.
     """
     pending: list[_TemporaryFile] = []
     try:
@@ -86,7 +86,7 @@ def to_json(content: object) -> bytes:
 def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
     """UsageError for outputs that cannot be written, or would overwrite an input or each other.
 
-    inputs: files, and folders, in which nothing may be written; a file of options is one, too.
+    inputs: files, and folders, in which nothing may be written; a file of options counts, too.
     """
     import click
 
@@ -102,7 +102,7 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
         if os.path.isdir(path):
             folders.append(os.path.realpath(path))
             with suppress(OSError):  # files of a folder may be links to files elsewhere
-                read |= {_identity(one): display(one.path) for one in os.scandir(path)}
+                read |= {_identity(entry): display(entry.path) for entry in os.scandir(path)}
     written: dict[object, str] = {}
     for path in outputs:
         key, name = _identity(path), display(path)
@@ -182,10 +182,7 @@ class _TemporaryFile:
 
 @contextmanager
 def scratch_folder(target: FilePath, mode: int = 0o777) -> Iterator[Path]:
-    """New folder under a temporary name beside a target, which it may be renamed to.
-
-    Else it is removed; that of a killed process by a later one with this target.
-    """
+    """New folder under a temporary name beside a target, which it may be renamed to, or removed."""
     path = Path(_aside(os.path.realpath(target)))
     path.mkdir(mode)
     try:
@@ -203,9 +200,8 @@ def _aside(target: str) -> str:
 
 
 class _Sink(io.RawIOBase):
-    """Unbuffered stream into `raw` whose errors name the output.
+    """Unbuffered stream into `raw` whose errors name the output; `harmless` on a terminal.
 
-    A terminal gets UTF-8 as `harmless` text, a character that is written in parts as a whole.
     dropping: discard what is written, so that buffers can be closed quietly after an error.
     """
 
@@ -214,6 +210,7 @@ class _Sink(io.RawIOBase):
         self.dropping = False
         self._decoder: codecs.IncrementalDecoder | None = None
         if raw.isatty():
+            # a character may be written in parts
             self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
     def writable(self) -> bool:
@@ -255,19 +252,17 @@ def _naming(path: FilePath, size: int = 0) -> Iterator[None]:
 
 
 def _sweep(folder: str, prefix: str) -> None:
-    """Remove what is temporary beside this target, an hour old, and of a process that is gone.
-
-    In a container this process may have the number of one that is gone.
-    """
+    """Remove what is temporary beside this target, an hour old, and of a process that is gone."""
     pattern = re.compile(re.escape(prefix) + r"(\d+)\.[0-9a-f]{8}\.tmp")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            found = pattern.fullmatch(entry.name)
-            if not found or time.time() - (written := entry.stat().st_mtime) < _STALE_SECONDS:
+            name = pattern.fullmatch(entry.name)
+            if not name or time.time() - (written := entry.stat().st_mtime) < _STALE_SECONDS:
                 continue
             try:
-                os.kill(int(found[1]), 0)
-                gone = int(found[1]) == os.getpid() and written < _STARTED
+                os.kill(int(name[1]), 0)
+                # in a container this process may have the number of a process that is gone
+                gone = int(name[1]) == os.getpid() and written < _STARTED
             except ProcessLookupError:
                 gone = True
             if gone and entry.is_dir(follow_symlinks=False):
@@ -277,11 +272,8 @@ def _sweep(folder: str, prefix: str) -> None:
 
 
 def _packing(file: BinaryIO, suffix: str) -> BinaryIO | None:
-    """File that compresses into `file` if the suffix is `.gz`, `.xz` or `.bz2`, otherwise None.
-
-    Equal content gives equal bytes: neither name nor time is stored. Closing it leaves `file` open.
-    """
-    if suffix == ".gz":
+    """File that compresses into `file` if the suffix says so, which it leaves open when closed."""
+    if suffix == ".gz":  # without name and time, so that equal content gives equal bytes
         return cast(BinaryIO, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0))
     packers = {".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File}
     return cast(BinaryIO, packers[suffix](file, "wb")) if suffix in packers else None

@@ -42,8 +42,8 @@ def no_option(name: str, known: Collection[str]) -> str:
 def only_one(ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
     """The value of an option that must not be given twice; None if it is not given."""
     if len(values) > 1:
-        found = " and ".join(map(str, values))
-        raise click.BadParameter(f"expected one, found {found}; give one of them")
+        several = " and ".join(map(str, values))
+        raise click.BadParameter(f"expected one, found {several}; give one of them")
     return values[0] if values else None
 
 
@@ -64,10 +64,7 @@ class ShellOption(DetailedOption):
     """An option that the environment may give, too; its text is kept for --dump-config."""
 
     def value_from_envvar(self, ctx: click.Context) -> Any:
-        """The value of `RERANK_<COMMAND>_<OPTION>`; of a repeatable option its words.
-
-        None if it is not set, or empty.
-        """
+        """The value of `RERANK_<COMMAND>_<OPTION>`, or its words; None if it is unset or empty."""
         name = _variable(ctx, flag_of(self))
         if not (text := os.environ.get(name)):
             return None
@@ -93,13 +90,13 @@ class ShellOption(DetailedOption):
         if ctx is None or not os.environ.get(name := _variable(ctx, flag_of(self))):
             return hint
         source = ctx.get_parameter_source(self.name)  # None while the variable is read
-        given = source is None or source.name == "ENVIRONMENT"
-        return f"{hint} ({name} in the environment)" if given else hint
+        from_environment = source is None or source.name == "ENVIRONMENT"
+        return f"{hint} ({name} in the environment)" if from_environment else hint
 
 
-def flag_of(one: click.Option) -> str:
+def flag_of(option: click.Option) -> str:
     """The long flag without its dashes, as in a file of options."""
-    return next(flag for flag in one.opts if flag.startswith("--")).removeprefix("--")
+    return next(flag for flag in option.opts if flag.startswith("--")).removeprefix("--")
 
 
 def _variable(ctx: click.Context, flag: str = "") -> str:
@@ -120,11 +117,10 @@ def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
 
 
 def command_line() -> str | None:
-    """The running command with all options that it has been given; None outside of a command.
+    """The running command with all its options, which gives the same run; None outside of one.
 
-    Options of the environment and of a file stand in it, too, so that the line alone gives the
-    same run again. The address of a server is left out, `openai:URL`: files of a run may be given
-    away. Its key stands in the environment, and in no option.
+    Options of the environment and of a file stand in it, too. The address of a server is left out,
+    `openai:URL`: files of a run may be passed on. Its key stands in no option.
     """
     ctx = click.get_current_context(silent=True)
     if ctx is None or _TEXTS not in ctx.meta:  # the context of another program that uses click
@@ -154,10 +150,10 @@ def run_file(ctx: click.Context, options: Mapping[str, click.Option]) -> str:
     """
     words, trusted = printable(shlex.join(_arguments(ctx))), ""
     lines = list[str]()
-    for flag, one in options.items():
-        if (value := ctx.meta.get(_TEXTS, {}).get(one.name)) is not None:
+    for flag, option in options.items():
+        if (value := ctx.meta.get(_TEXTS, {}).get(option.name)) is not None:
             several = isinstance(value, list | tuple)
-            if several and (one.callback is only_one or (one.callback and len(value) == 1)):
+            if several and (option.callback is only_one or (option.callback and len(value) == 1)):
                 value, several = value[0], False
             texts = value if several else [value]
             if any(_program_in(text) for text in texts):
@@ -206,37 +202,36 @@ def configure(ctx: click.Context, path: str) -> None:
     except (tomllib.TOMLDecodeError, RecursionError) as fault:
         raise InputError(f"expected a TOML file of options: {fault}", source=path) from None
     options = {
-        flag.removeprefix("--"): one
-        for one in ctx.command.params
-        if isinstance(one, ShellOption)
-        for flag in one.opts
+        flag.removeprefix("--"): option
+        for option in ctx.command.params
+        if isinstance(option, ShellOption)
+        for flag in option.opts
         if flag.startswith("--")
     }
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in keys.items():
         if key not in options:
             raise InputError(no_option(key, options), source=path)
         try:
-            found[str(options[key].name)] = _as_texts(options[key], value, ctx)
+            texts = values[str(options[key].name)] = _as_texts(options[key], value, ctx)
         except click.BadParameter as fault:
             raise InputError(f"{key}: {fault.message}", source=path) from None
-        texts = found[str(options[key].name)]
         _note_programs(ctx, f"{path}: {key}", texts if isinstance(texts, list) else [texts])
-    ctx.default_map = {**(ctx.default_map or {}), **found}
+    ctx.default_map = {**(ctx.default_map or {}), **values}
     ctx.meta[CONFIGURATION] = path
 
 
-def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
+def _as_texts(option: click.Option, value: Any, ctx: click.Context) -> Any:
     """A value of TOML as the text, or the texts, that the shell would give for it; checked.
 
     TOML has typed its values: click would make 2 of 2.7 and 1 of true where text is refused.
     """
-    if one.is_flag:
+    if option.is_flag:
         if not isinstance(value, bool):
             raise click.BadParameter(f"expected true or false, found {value!r}")
         return value
-    several = one.multiple and one.callback is not only_one
-    if one.callback is one_or_all:
+    several = option.multiple and option.callback is not only_one
+    if option.callback is one_or_all:
         several = isinstance(value, list)
     if several and not isinstance(value, list):
         raise click.BadParameter(f"expected a list, as [{value!r}], found {value!r}")
@@ -246,10 +241,10 @@ def _as_texts(one: click.Option, value: Any, ctx: click.Context) -> Any:
             text = "true" if item else "false"
         elif isinstance(item, str | int | float):
             text = str(item)
-        elif isinstance(item, dict) and hasattr(one.type, "text_of"):  # of `rerank.values.Kind`
-            text = one.type.text_of(item)
+        elif isinstance(item, dict) and hasattr(option.type, "text_of"):  # `rerank.values.Kind`
+            text = option.type.text_of(item)
         else:
             raise click.BadParameter(f"expected a text or a number, found {item!r}")
-        one.type.convert(text, one, ctx)
+        option.type.convert(text, option, ctx)
         texts.append(text)
-    return texts if one.multiple else texts[0]
+    return texts if option.multiple else texts[0]

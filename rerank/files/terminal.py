@@ -1,10 +1,9 @@
-"""Whoever sits before a run: text for people, and signals that ask the run to stop.
+"""The terminal of a run: text for people, and signals that ask the run to stop.
 
-Nothing else in `rerank` prints. Labels, ids, keys and texts come from strangers. A terminal obeys
-the control characters in them, and bidirectional controls show a line in another order, so both are
-printed as escapes. A stopped run ends at the next point where its state can be saved; a signal that
-whoever started the program has it ignore (`nohup`, a job in the background of a script) stays
-ignored.
+Nothing else in `rerank` prints. Labels, ids, keys and texts come from strangers: what a terminal
+would obey in them, and bidirectional controls, are printed as escapes. A stopped run ends at the
+next point where its state can be saved; a signal that is ignored when the program starts (`nohup`,
+a job in the background of a script) stays ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeVar
 
 from rerank.errors import printable
-from rerank.files.torchrun import process_number
 
 # C0 and C1 without TAB and LF, separators of lines, bidirectional controls, surrogates
 _OBEYED = re.compile(
@@ -50,19 +48,17 @@ STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
 def harmless(text: str) -> str:
-    """Text of any number of lines, with the characters that a terminal obeys as Python's escapes.
+    """Text with the characters that a terminal obeys as Python's escapes.
 
-    Line ends, TABs and other white space stay, and so do invisible characters such as the joiners
-    of Persian.
+    White space stays, and so do invisible characters such as the joiners of Persian.
     """
-    return _OBEYED.sub(lambda found: printable(found[0]), text)
+    return _OBEYED.sub(lambda character: printable(character[0]), text)
 
 
 def say(lines: str) -> None:
     """Print lines on standard error, of each at most 4,000 characters, as `printable` makes them.
 
-    Lines that cannot be written, since the terminal has gone or the disk of a log is full, are
-    lost: what a run says does not decide how it ends.
+    What cannot be written, since the terminal has gone or the disk of a log is full, is lost.
     """
     import click
 
@@ -92,10 +88,7 @@ def show(result: str, *, for_people: bool = False) -> None:
 
 
 def _wrapped(text: str, most: int | None) -> str:
-    """A text whose long lines go on below, where the words behind their first ones begin.
-
-    That is behind a name with two spaces after it. Lines of tables have room already.
-    """
+    """A text whose long lines go on below the words behind their names, as in a list."""
     lines = text.split("\n")
     for n, line in enumerate(lines):
         if most is not None and len(line) > most:
@@ -151,10 +144,10 @@ def command_running() -> Iterator[None]:
 
 
 def reserve_results() -> None:
-    """Have all else that prints on standard output, such as code of other packages, use the error.
+    """Have all else that prints on standard output, such as other packages, use standard error.
 
-    Descriptor 1, which libraries and child processes write to, is that of standard error, too, to
-    the end of the process. No effect where Python code of others calls this program's functions.
+    So does descriptor 1, which libraries and child processes write to. No effect where other Python
+    code calls this program's functions.
     """
     global _results
     if not _in_command or _results is not None or sys.stdout is None:
@@ -195,9 +188,8 @@ def progress(
 ) -> Iterator[T]:
     """Yield the items, while standard error shows how many of them are done.
 
-    `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
-    unit="documents", total=100)`. A bar leaves no trace; in a log, work of less than a minute
-    leaves none either. left: seconds to a time limit, None without one; size: units of an item.
+    `progress(documents, label="scoring", unit="documents", total=100)`; in a log, a line a minute.
+    left: seconds to a time limit, None without one; size: units of an item.
     """
     if sys.stderr is None or process_number() > 0 or not shows_progress():
         # standard error is closed by the caller, the first process shows it, or nobody is to
@@ -274,8 +266,7 @@ class Terminated(BaseException):
 def raise_terminated() -> None:
     """Have the first signal of `STOPPING` raise Terminated, and those after it be ignored.
 
-    A terminal and its shell both send SIGHUP, and schedulers repeat SIGTERM: a second exception
-    would cut the cleaning-up after the first one short.
+    Schedulers repeat SIGTERM: a second exception would cut short the cleaning-up after the first.
     """
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
@@ -295,8 +286,7 @@ def ignore_stopping() -> None:
 class Interrupts:
     """Context manager in which the first SIGINT or signal of `STOPPING` only sets `asked`.
 
-    A second SIGINT raises KeyboardInterrupt. Outside the main thread, where Python delivers no
-    signals, it has no effect.
+    A second SIGINT raises KeyboardInterrupt. No effect outside the main thread.
     """
 
     def __init__(self) -> None:
@@ -325,3 +315,31 @@ def _catch(number: int, handler: Handler) -> Handler:
     if before != signal.SIG_IGN:
         signal.signal(number, handler)
     return before
+
+
+# Processes of a run
+
+
+def process_number() -> int:
+    """Which of all processes of `torchrun` this is, from 0 on; the first writes and prints."""
+    return _stated("RANK", 0)
+
+
+def number_of_processes() -> int:
+    """How many processes there are on all machines."""
+    return max(1, _stated("WORLD_SIZE", 1))
+
+
+def local_number() -> int:
+    """Which of the processes on this machine this is, from 0 on."""
+    return _stated("LOCAL_RANK", 0)
+
+
+def local_processes() -> int:
+    """How many processes there are on this machine."""
+    return max(1, _stated("LOCAL_WORLD_SIZE", 1))
+
+
+def _stated(name: str, alone: int) -> int:
+    """A variable of `torchrun`, as other programs set it, too; `alone` without torchrun."""
+    return int(os.environ.get(name, alone)) if "TORCHELASTIC_RUN_ID" in os.environ else alone

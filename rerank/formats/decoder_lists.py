@@ -46,7 +46,7 @@ from typing import Self
 
 import numpy as np
 
-from rerank.corpus.kbest import KBestRows, concatenate
+from rerank.corpus.columns import KBestRows, concatenate
 from rerank.errors import InputError, shown
 from rerank.files.encoding import NUMBER
 from rerank.formats import moses_grammar as grammar
@@ -54,18 +54,9 @@ from rerank.formats.row_builder import LineFormat, ReadOnlyFormat, RowBuilder, s
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
 
-ABSENT = "hypothesis without some of the features, read as 0"
-MANY = (
-    "many features (more than 1,000); those that some hypotheses lack are read as sparse{}, and "
-    "tune-mert leaves their weights as they are"
-)
 _MANY = 1000  # names of features, beyond which only those of every hypothesis are dense
 _MOST = 1_000_000  # names of features
 _NAME = re.compile(rb"([^\s=]+)=")
-LOG_LINE = "line that is no output of fairseq (logging), skipped"
-NO_TOKENS = (
-    "hypothesis without P- lines; its feature is the score of H-, normalised by length, in nats"
-)
 _NO_SCORE = (
     "expected H-ID, score and text with TABs, found {}; if scores are left out, `sed -E "
     r"'s/^H-([0-9]+).(.*)/\1 ||| \2 |||/' FILE > NEW` makes a list of it"
@@ -74,7 +65,6 @@ _NOT_BEHIND = (
     "expected H-{} before its other lines, found {}; give the output in its own order or, if it is "
     "sorted, the H- lines alone: `grep ^H- FILE > NEW`"
 )
-AGAIN = "source that comes again, as of a second run; its hypotheses are put together"
 _TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
 _AFTER_BAR = re.compile(rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t")  # behind a progress bar or a log's head
 _KNOWN = frozenset(b"STHDPAIECWO")
@@ -154,11 +144,11 @@ class NamedFeatures(LineFormat):
             renamed = (
                 f" ({name} as {name}_; {weights})" for name in others if not grammar.is_sparse(name)
             )
-            found.note(MANY.format(next(renamed, "")))
+            found.note("many-features", renamed=next(renamed, ""))
         elif not self.sparse and len(features) < len(names):
-            found.note(ABSENT)
+            found.note("absent-features")
         if any(map(grammar.is_numeric, fields[4:])):
-            found.note(grammar.FURTHER)
+            found.note("numbers-not-read")
         values = [features.get(name, 0.0) for name in names]
         sparse = {name if grammar.is_sparse(name) else f"{name}_": others[name] for name in others}
         found.add(sentence, fields[1], names, values, total=total, sparse=sparse)
@@ -301,7 +291,7 @@ class Fairseq(ReadOnlyFormat):
             tag = _TAG.match(line)
             if tag is None or tag[1][0] not in _KNOWN:
                 if line.strip():
-                    found.note(LOG_LINE)
+                    found.note("no-output-of-fairseq")
                 continue
             kind, rest = tag[1], line[tag.end() :]
             if kind == b"S" and tag[2]:
@@ -371,7 +361,7 @@ def _without_bar(line: bytes) -> bytes:
 def _note_again(found: RowBuilder, number: bytes, sources: dict[bytes, bytes], text: bytes) -> None:
     """Note a source whose id comes again; refuse another one with this id. Adds it to the known."""
     if sources.get(number) == text:
-        found.note(AGAIN)
+        found.note("source-again")
     elif sources.setdefault(number, text) != text:
         what = f"expected one source of S-{number.decode()}, found another one than above"
         found.refuse(found.fault(f"{what}; give each run of fairseq a file of its own"))
@@ -387,7 +377,7 @@ def _add(found: RowBuilder, one: _Hypothesis) -> None:
         found.refuse(found.fault(f"{what}; is the output cut off?"))
         return
     if one.log_prob is None:
-        found.note(NO_TOKENS)
+        found.note("no-token-scores")
     values = [one.score] if one.log_prob is None else [one.log_prob, one.score]
     found.add(one.sentence, one.text, names, values, total=one.score)
 
@@ -413,5 +403,5 @@ def by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> I
         return
     rows = concatenate(pieces)
     line = int(rows.file_lines[falls[0] + 1])
-    notices.add("sentences in the order of batches, sorted by id", source=source, line=line)
+    notices.add("order-of-batches", source=source, line=line)
     yield rows.take(np.argsort(ids, kind="stable"))

@@ -156,13 +156,10 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
     except (OSError, ValueError):
         return None  # whoever reads the text says why
     found, warnings = _texts(os.fspath(path), status.st_mtime_ns, status.st_size)
-    known, source = {(one.kind, one.first) for one in notices}, display(path)
+    known = {(one.sentence, one.first) for one in notices}
     for one in warnings:
-        if (one.kind, one.first) not in known:
-            line = one.first.removeprefix(f"{source}:")
-            place = int(line) if line.isdigit() else None
-            more: dict[str, Any] = {"count": one.count, "names": one.names, "asked": one.asked}
-            notices.add(one.kind, source=source, line=place, **more)
+        if (one.sentence, one.first) not in known:
+            notices.take(one)
     return found
 
 
@@ -214,16 +211,16 @@ def text_lines(
         text = f"expected a sentence per line, found {found[0]}; {found[1]}"
         raise InputError(text, source=source, line=1)
     for marks in _FIELD_MARKS if role is not None and len(filled) > 1 else ():
-        if kind := _fields(filled, marks, file, role):
-            notices.add(kind, source=source, line=1)
+        if values := _fields(filled, marks, file, role):
+            notices.add("fields-as-text", source=source, line=1, **values)
     yield from head
     yield from lines
 
 
 def _fields(
     lines: Sequence[bytes], marks: tuple[bytes, str, str], file: str, role: Role | None
-) -> str:
-    """The warning of texts of which most have several fields; empty for others.
+) -> dict[str, Any]:
+    """The values of the warning of texts of which most have several fields; empty for others.
 
     marks: separator of the fields, its name, and what it is for awk.
     """
@@ -231,7 +228,7 @@ def _fields(
     rows = [line.split(separator) for line in lines]
     parted = [row for row in rows if len(row) > 1]
     if 2 * len(parted) <= len(rows):
-        return ""
+        return {}
     columns = list(zip_longest(*parted, fillvalue=b""))
     where = "each line" if len(parted) == len(rows) else "most lines"
     cut = [f"<(awk -F'{mark}' '{{print ${n}}}' {file})" for n in range(1, len(columns) + 1)]
@@ -242,7 +239,7 @@ def _fields(
     if role == "reference" and len(texts) != 1:
         several = " ".join(f"--ref {text}" for text in (texts or cut)[:4])
         cure = f"if they are several references, give {several}"
-    return f"{len(columns)} fields parted by {name} on {where}, read as one text; {cure}"
+    return {"n": len(columns), "mark": name, "where": where, "cure": cure}
 
 
 def structure(head: Sequence[bytes], path: FilePath, role: Role | None) -> tuple[str, str] | None:

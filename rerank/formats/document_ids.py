@@ -111,11 +111,12 @@ class Docids(DocumentIds):
             elif len(documents) > _FEW and all(map(_SENTENCE.fullmatch, documents.ids)):
                 option = "give the ids of these, otherwise --no-docs each"
         if option:
-            counts = "" if "a field" in option else " whose id ends in a number that counts on"
             place.note(
-                f"document of one sentence{counts}; if these are sentences of documents, {option}",
+                "documents-of-one-sentence",
                 line=1,
                 count=len(documents),
+                ids="" if "a field" in option else " whose id ends in a number that counts on",
+                cure=option,
             )
         return replace(documents, domains=domains) if domains else documents
 
@@ -256,7 +257,7 @@ class Sizes(DocumentIds):
                     "ids? then give --docs-format docids"
                 )
             if size == 0:
-                place.note("empty document")
+                place.note("empty-document")
             sizes[name] = size
         if not sizes:
             raise InputError("expected the size of each document, found none", source=place.source)

@@ -50,10 +50,6 @@ _KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in W
 _READ_KEYS = "; ".join(
     f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
 )
-BAD_SOURCE = (
-    "segment whose source is marked as bad (is_bad_source), kept; as the authors of WMT24++ do, "
-    "`jq -c 'select(.is_bad_source | not)' %s > NEW` leaves it out, as all files must"
-)
 _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
 _JOIN = (
@@ -104,7 +100,7 @@ class DocumentJson:
             except InputError as fault:
                 raise place.fault(str(fault)) from None
             if found.get("is_bad_source") is True:
-                place.note(BAD_SOURCE % place.argument)
+                place.note("bad-source", file=place.argument)
             size += sum(map(len, texts.values()))
             check_size(size, _MOST_TEXTS, source)
             unread = [
@@ -114,8 +110,7 @@ class DocumentJson:
                 if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
             ]
             if unread:
-                kind = "unread key that looks like that of a text"
-                notices.add(kind, source=source, line=place.line, names=unread)
+                notices.add("unread-text-key", source=source, line=place.line, names=unread)
         rows = _of_systems(rows, place)
         given = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
@@ -140,12 +135,12 @@ class DocumentJson:
             file = shlex.quote(str(choices.path))
             key = json.dumps(choices.field or first_key(found or {}, DOCUMENT_KEYS))
             place.note(
-                "document of one sentence whose id ends in a number that counts on; if these are "
-                "sentences of documents, "
-                f'`jq -c \'.[{key}] |= sub("[-_.:/#|,;(][0-9]+[)]?$"; "")\' {file} '
-                f"> {file}.jsonl` leaves the numbers out",
+                "documents-of-one-sentence",
                 line=1,
                 count=len(documents),
+                ids=" whose id ends in a number that counts on",
+                cure=f'`jq -c \'.[{key}] |= sub("[-_.:/#|,;(][0-9]+[)]?$"; "")\' {file} '
+                f"> {file}.jsonl` leaves the numbers out",
             )
         columns: dict[Role, dict[str, Lines]] = {}
         for role, name in dict.fromkeys(text for row in rows for text in row.texts):
@@ -265,11 +260,7 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
     else:
         return rows
     if found_order != rows:
-        place.note(
-            "segments put in the order of their ids; line i of a plain text must be segment i in "
-            "this order",
-            line=rows[0].line,
-        )
+        place.note("ordered-segments", line=rows[0].line)
     return found_order
 
 

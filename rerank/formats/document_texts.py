@@ -251,8 +251,7 @@ class Sgml:
                 text = _one_line(content[segment.end : tag.start()])
                 text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
                 if text == _NO_TRANSLATION and role == "system":
-                    message = f"{_NO_TRANSLATION.decode()}, read as an empty translation"
-                    place.note(message, line=segment.line)
+                    place.note("no-translation", line=segment.line)
                     text = b""
                 name = _text_name(role, document.attributes, of_set)
                 segment_id = docid, segment.attributes.get("id", str(number))

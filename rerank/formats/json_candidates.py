@@ -58,13 +58,12 @@ _SETTING = re.compile(
     r"(?i)time|temperature|top_?[pk]|latency|duration|seed|penalty|features|sparse"
 )
 _KINDS = {  # of keys that are not read
-    "number": "number of candidates that is not read",
-    "numbers": "list of numbers beside the candidates that is not read",
-    "texts": "further text of candidates that is not read",
-    "reference": "reference in a list, which is not read",
-    "sample": "id with a part that seems to name a sample, as texts that differ in it alone are "
-    "alike; read as a sentence each",
-    "id": "further id, not read, though it counts otherwise than what is read",
+    "number": "unread-number",
+    "numbers": "unread-numbers",
+    "texts": "unread-texts",
+    "reference": "unread-reference",
+    "sample": "sample-in-id",
+    "id": "further-id",
 }
 
 
@@ -293,14 +292,14 @@ class Unread:
             names, cure = [*lines], ""
             if kind == "reference":
                 value = f".{json.dumps(names[0])}{'[0]' if self.several else ''}"
-                cure = "; give --ref a file of references"
                 if command := ordered(f'({value} // "") | gsub("\\n"; " ")'):
-                    cure += f", as `{command} {place.argument} > references` writes it"
+                    cure = f", as `{command} {place.argument} > references` writes it"
                     cure += " of the first ones, with [1] of the second ones" * self.several
             elif program := self._program(kind, names):
-                cure = f"; to have it read: `jq -c '{program}' {place.argument} > lists.jsonl`"
+                cure = f"to have it read: `jq -c '{program}' {place.argument} > lists.jsonl`"
             first = min(lines.values())
-            place.notices.add(_KINDS[kind] + cure, source=place.source, line=first, names=names)
+            name, notices = _KINDS[kind], place.notices
+            notices.add(name, source=place.source, line=first, names=names, cure=cure)
 
     def _program(self, kind: str, names: Sequence[str]) -> str:
         """The program of jq that has these keys of a kind read; empty if none can."""

@@ -26,7 +26,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import KBest, KBestRows
+from rerank.corpus.columns import KBestRows
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, RerankError
 from rerank.files.encoding import LARGEST
 from rerank.formats.decoder_lists import by_sentence
@@ -62,23 +63,6 @@ _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.si
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _COMPARED = 2000  # objects whose texts are compared
 _OF_BATCH = re.compile(r'\."(?:response|result|modelOutput)"\.')
-FAILED = "answer without candidates, as of a request that failed, read as an empty list"
-UNGROUPED = (
-    "object of one candidate without an id, read as a sentence; if {0} of them in a row are of one "
-    "sentence: `jq -sc 'range(0; length; {0}) as $i | {{candidates: .[$i:$i + {0}]}}' {1} > "
-    "lists.jsonl`"
-)
-JOINED = "list of words or subwords, joined to a text: at blanks, or as SentencePiece does at ▁"
-APART = (
-    "objects of one id that stand apart, put together; number them anew if they are of several runs"
-)
-MIXED = (
-    "objects of a document that stand apart, in the order in which the documents begin; references "
-    "and sources must be in this order, too"
-)
-UNSORTED = (
-    "answer of a batch without a number as id, in the order of the file, which servers may change"
-)
 
 Sentence: TypeAlias = tuple[int, bytes | None, bytes | None]
 """The id of a sentence, its document and its source; None where there is none."""
@@ -117,9 +101,9 @@ class JsonLines(CollectedFormat):
     ) -> Iterator[KBestRows]:
         """The hypotheses in the order of the file; by sentence, where its ids fall."""
         if self._ids.apart:
-            notices.add(APART, source=source, count=self._ids.apart)
+            notices.add("scattered-id", source=source, count=self._ids.apart)
         if self._ids.mixed:
-            notices.add(MIXED, source=source)
+            notices.add("scattered-document", source=source)
         found = super().read(lines, notices, source=source, clip=clip)
         return found if self._ids.rising else by_sentence(found, notices, source)
 
@@ -135,9 +119,10 @@ class JsonLines(CollectedFormat):
                     one = read_object(line, found)
                     layout = _add_sentence(found, one, _checked(ids, place, found), unread)
                     if ids.key is None and unread.path and not unread.path.endswith("[]"):
-                        found.note(UNGROUPED.format(ids.together or 2, found.argument))
+                        n, file = ids.together or 2, found.argument
+                        found.note("candidate-as-sentence", n=n, file=file)
                     elif (ids.key is None or ids.named) and _OF_BATCH.match(unread.path):
-                        found.note(UNSORTED)
+                        found.note("unsorted-batch")
             except InputError as fault:
                 found.refuse(fault)
             if place < min(len(ids.texts), _COMPARED):
@@ -324,7 +309,7 @@ def _add_sentence(
     candidates, path = taken
     unread.path = unread.path or path
     if not candidates and not path:
-        found.note(FAILED)
+        found.note("failed-answer")
     scores = _scores_of(found, one, candidates, unread)
     _without_number(one)
     head = one
@@ -389,7 +374,7 @@ def _add_candidate(
     elif isinstance(one, str | list):
         text = plain_text(one)
         if isinstance(one, list):
-            found.note(JOINED)
+            found.note("joined-words")
     else:
         raise found.fault(f"expected a candidate with a text, found {one!r:.60}")
     if features is not None and not isinstance(features, dict):

@@ -25,7 +25,6 @@ DIGITS = 400  # of a whole number: more than any that is finite as a float has
 _LARGE = 10**DIGITS
 _KEY = re.compile(rb'"(?<![^\\]\\")\s*:')  # the end of one, or now and then of a part of a string
 _LINE_ENDS = re.compile("[ \t\r]*\n[ \t\r\n]*")
-LINE_END = "line end inside a text, read as a space"
 
 
 class _Fault(ValueError):
@@ -135,7 +134,7 @@ def text_of(value: object, what: str, place: Place) -> bytes:
     if not isinstance(value, str):
         raise place.fault(f"expected a text for {what}, found {value!r:.60}")
     if "\n" in value:
-        place.note(LINE_END)
+        place.note("line-end-in-text")
         value = _LINE_ENDS.sub(" ", value.strip(" \t\r\n"))
     try:
         text = value.encode()

@@ -36,9 +36,6 @@ from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import Place, chunks
 from rerank.notices import Notices
 
-OUT_OF_ORDER = (
-    "sentence_id that does not rise by 1, not read: sentences are in the order of the file"
-)
 _SOCKEYE_SOURCE = ("source", "src", "source_text", "text")
 _HYPOTHESIS = re.compile("hyp_([0-9]{1,9})")
 _FIRST_HYPOTHESIS = re.compile(rb'"hyp_[0-9]+"\s*:\s*\{')
@@ -69,7 +66,7 @@ class Sockeye(ReadOnlyFormat):
             if number.isdecimal():
                 first = int(number[:9]) if first is None else first
                 if int(number[:9]) != first + sentence:
-                    found.note(OUT_OF_ORDER)
+                    found.note("order-of-sockeye")
             try:
                 self._add(found, sentence, one)
             except InputError as fault:

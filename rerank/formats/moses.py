@@ -31,9 +31,8 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns, TextColumn, column_names
-from rerank.corpus.grouping import UNLABELLED_COSTS
-from rerank.corpus.kbest import KBest, KBestRows
+from rerank.corpus.columns import KBestRows, SparseColumns, TextColumn, column_names
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, RerankError, UsageError, shown
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
@@ -42,10 +41,6 @@ from rerank.notices import Notices
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.moses_kernel"
 
-WORD_SCORES_LEFT_OUT = "line with Marian's word scores, which a Moses list cannot hold; left out"
-SOFT = "column with a soft alignment, which a Moses list cannot hold; left out"
-OTHER = "column that is no alignment or segmentation, left out"
-TAB = "TAB in a hypothesis, read as part of a word; `tr '\\t' ' ' < FILE > NEW` writes spaces"
 _MARK = b"WordScores="
 _ALIGNMENT = re.compile(rb"\s*(?:[0-9]+-[0-9]+(?:\s+|$))*")
 _SEGMENTATION = re.compile(rb"\s*(?:[0-9]+(?:-[0-9]+)?=[0-9]+(?:-[0-9]+)?(?:\s+|$))+")
@@ -63,9 +58,7 @@ class _Reader(tokens.Place):
     ) -> None:
         super().__init__(source, notices, number)
         self._first = number
-        self._number = tokens.list_number(
-            clip, partial(self.note, "infinite number, clipped", asked=True)
-        )
+        self._number = tokens.list_number(clip, partial(self.note, "infinite-number", asked=True))
         self._layout = grammar.layout(first)
         # lines without labels, as long as all of their numbers are positive
         self._costs = 0 if self._layout.unlabelled else None
@@ -94,11 +87,13 @@ class _Reader(tokens.Place):
             sparse = moses_kernel.read_common(rows, layout, done)
             with_sparse = np.flatnonzero(done & (np.diff(sparse.indptr) > 0))
             if len(with_sparse):
-                self.note(grammar.SPARSE, line=first + int(with_sparse[0]), count=len(with_sparse))
+                self.note(
+                    "sparse-features", line=first + int(with_sparse[0]), count=len(with_sparse)
+                )
         for row in np.flatnonzero(~done).tolist():
             self.line = first + row
             if not lines[row].strip():
-                self.note(tokens.BLANK)
+                self.note("blank-line")
                 continue
             try:
                 line = grammar.parse(lines[row], layout, self._number)
@@ -118,7 +113,7 @@ class _Reader(tokens.Place):
         if rows.lines.block_has(b"\t"):
             tabs = [first + row for row, text in enumerate(rows.texts.to_list()) if b"\t" in text]
             if tabs:
-                self.note(TAB, line=tabs[0], count=len(tabs))
+                self.note("tab-in-hypothesis", line=tabs[0], count=len(tabs))
         if self._costs is not None:
             positive = bool((rows.dense[done] > 0).all())
             self._costs = self._costs + int(done.sum()) if positive else None
@@ -136,7 +131,7 @@ class _Reader(tokens.Place):
     def finish(self) -> None:
         """Warn of a whole list that looks like one of costs, unless they fall in each list."""
         if self._costs and not (self._lowest < 0.0 == self._highest):
-            self.note(UNLABELLED_COSTS, line=self._first, count=self._costs)
+            self.note("unlabelled-costs", line=self._first, count=self._costs)
 
 
 def append_features(
@@ -279,7 +274,7 @@ def further_columns(line: bytes, notices: Notices, *, source: str = "") -> dict[
         elif _SEGMENTATION.fullmatch(field):
             found["segmentation"] = text.decode()
         elif place > column:  # before the features it is part of the text
-            notices.add(OTHER, source=source)
+            notices.add("unknown-column", source=source)
     return found
 
 
@@ -317,11 +312,11 @@ def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes
     values[:0] = [value for _, own in parts for value in grammar.feature_values(own)]
     aligned = [own for own, _ in parts if _ALIGNMENT.fullmatch(own)]
     if len(aligned) < len(parts):
-        notices.add(SOFT, source=source)
+        notices.add("soft-alignment", source=source)
     if len(before) < column - 2 or with_scores:
-        notices.add(WORD_SCORES_LEFT_OUT, source=source)
+        notices.add("word-scores-left-out", source=source)
     if column + 1 == len(fields) and aligned:  # no total that it could follow
-        notices.add(OTHER, source=source)
+        notices.add("unknown-column", source=source)
         aligned = []
     features = b""
     for value in values:

@@ -47,11 +47,6 @@ _OTHER_FEATURES = re.compile(
 _DECIMAL_COMMA = re.compile(rb"[0-9],[0-9]+(?:\s|$)")
 _MOVED = "`awk -F' [|][|][|] ' '{{print {}}}' FILE > NEW` moves the numbers back"
 
-NO_TOTAL = "no total column"
-SPARSE = "line with sparse features (labels with '_')"
-FURTHER = "column of numbers after features and total, not read; cut it off, or label its numbers"
-BAR_IN_TEXT = "hypothesis that contains '|||', kept; escape it as &#124;&#124;&#124;"
-
 
 class Value(NamedTuple):
     """A number of a feature column; label: as written before it, empty for further values."""
@@ -238,9 +233,9 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     if column + 1 < len(fields):
         total = number(fields[column + 1].strip(), "the total")
     oddities = {
-        BAR_IN_TEXT: column > layout.column,
-        SPARSE: bool(sparse),
-        NO_TOTAL: total is None and layout.column + 1 < layout.fields,
+        "bars-in-hypothesis": column > layout.column,
+        "sparse-features": bool(sparse),
+        "no-total": total is None and layout.column + 1 < layout.fields,
     }
     return ParsedLine(
         sentence=_sentence(fields[0].strip()),
@@ -280,20 +275,20 @@ def _columns(n: int) -> str:
 def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> Iterator[str]:
     """Notices of a list that differs from what Moses writes today."""
     if any(value.label.endswith(b":") for value in values):
-        yield "old Moses labels, as in 'lm: -3.2'"
+        yield "old-labels"
     if _GLUED.search(fields[column]):
-        yield "no blank between label and value, as in Marian's 'F0=-3.2'"
+        yield "glued-labels"
     if any(value.name == WORD_SCORES for value in values):
-        yield "Marian's word scores among the features, ignored"
+        yield "word-scores"
     if values and not values[0].label:
-        yield "features without labels, called F0, F1, …"
+        yield "unlabelled-features"
     if column + 1 == len(fields):
-        yield NO_TOTAL
+        yield "no-total"
     if any(map(is_numeric, fields[column + 2 :])):
-        yield FURTHER
+        yield "numbers-not-read"
     blanks = [f[-1:] + g[:1] for f, g in pairwise(fields)]
     if any(pair != b"  " for pair in blanks):
-        yield "'|||' without blanks around it"
+        yield "glued-bars"
 
 
 def _sentence(token: bytes) -> int:

@@ -44,8 +44,6 @@ _OLD_SECTIONS = {  # and their labels in k-best lists: ABBR_FULL_MAP of old mert
     **{b"weight-l": "lm", b"weight-t": "tm", b"weight-generation": "g", b"weight-i": "I"},
 }
 _UNTUNEABLE = b"UNTUNEABLECOMPONENT"  # of `moses -show-weights`: k-best lists lack its value
-_NEVER_TUNED = "weight of a feature that is never tuned, left out, as k-best lists leave it out"
-_RANGES = "init.opt of Moses' mert; its start weights are read, and not its ranges"
 _FALSE = (b"false", b"no", b"0")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
@@ -104,21 +102,21 @@ def read_ini(
     old = own is not None and own not in sections
     if own is None:
         if start := _init_opt(texts):
-            place.note(_RANGES, line=start)
+            place.note("ranges-of-mert", line=start)
             lines, texts = lines[:start], [*texts[:start], *[b""] * (len(texts) - start)]
         texts = _on_one_line(texts)
     untuned = _untuned(sectioned)
     for text, section in zip(place.numbered(texts), sections, strict=True):
         if _SECTION.fullmatch(text):
             if section == b"weight-file" and not sparse_file:
-                place.note("[weight-file] ignored; its weights are not read")
+                place.note("weight-file-ignored")
         elif text and (section == own or (old and section in _OLD_SECTIONS)):
             words = text.replace(b"=", b" ", 1).split()
             if words and (words[0] in untuned or words[1:] == [b"UNTUNEABLE"]):
-                place.note(_NEVER_TUNED)
+                place.note("untuned-in-file")
                 continue
             if _UNTUNEABLE in text:
-                place.note(f"{_UNTUNEABLE.decode()}, left out, as k-best lists leave it out")
+                place.note("untuneable-component")
                 text = b" ".join(one for one in text.split() if one != _UNTUNEABLE)
                 if not text or text.endswith(b"="):
                     continue
@@ -261,11 +259,7 @@ def merged(
     end = 1 + max(n for n in inside if n == inside[0] or lines[n].strip())
     new[end:end] = appended.values()
     if appended:
-        notices.add(
-            "weight appended; Moses refuses the file unless it has this feature",
-            source=source,
-            names=list(appended),
-        )
+        notices.add("appended-weight", source=source, names=list(appended))
     comment, scales = scale_line("alpha", alpha).encode(), _scales(new)
     if scales:
         new[scales[0]] = comment

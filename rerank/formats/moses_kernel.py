@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns
-from rerank.corpus.kbest import KBestRows
+from rerank.corpus.columns import KBestRows, SparseColumns
 from rerank.files.compilation import njit
 from rerank.formats.moses_grammar import Layout
 from rerank.formats.token_kernel import (

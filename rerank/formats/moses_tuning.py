@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label
 from rerank.errors import InputError, shown
-from rerank.formats.moses_grammar import SPARSE
 from rerank.formats.token_kernel import read_numbers
-from rerank.formats.tokens import BLANK, Place, number
+from rerank.formats.tokens import Place, number
 from rerank.notices import Notices
 
 _COUNT = re.compile(rb"[0-9]{1,9}")
@@ -87,7 +86,7 @@ def feature_blocks(
             )
         values, sparse = reader.rows(n, width, sentence, "feature values")
         if sparse:
-            reader.note(SPARSE, line=line + 1 + min(sparse), count=len(sparse))
+            reader.note("sparse-features", line=line + 1 + min(sparse), count=len(sparse))
         yield ExtractorBlock(line, sentence, values, sparse, labels)
 
 
@@ -170,7 +169,7 @@ class _Reader(Place):
             self.line += 1
             tokens = text.split()
             if not tokens:
-                self.note(BLANK)
+                self.note("blank-line")
                 continue
             if tokens[0] == self._binary:
                 raise self.fault(

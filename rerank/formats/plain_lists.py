@@ -25,11 +25,13 @@ named; JSON, CSV, XML and lists with ids are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
 from statistics import fmean
+from typing import Any, TypeAlias
 
+from rerank.diagnostics import diagnostics
 from rerank.errors import InputError, UsageError, shown
 from rerank.files.encoding import NUMBER
 from rerank.formats.document_files import structure
@@ -37,23 +39,11 @@ from rerank.formats.moses_grammar import SEPARATOR, is_numeric
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
 
-PADDING = "blank line that fills up a list, skipped"
-BLANK_HYPOTHESIS = "blank hypothesis between TABs, skipped"
-SCORES = "scores beside the hypotheses, read as features F0, F1, …"
-NUMBER_ALONE = "number between TABs, read as a hypothesis"
-_UNLIKE = (
-    "candidates of a sentence that are no more alike than those of two sentences: is {} the number "
-    "of lines of each sentence, and do these stand together?"
-)
 _COMPARED = 200  # lists whose texts are compared, and the fewest that tell
 _FEWEST_LISTS = 6
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(  # no number of things
     rb"[\[(]?(?:[+-]?[0-9]*[.,][0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+)%?[\])]?"
-)
-COLUMNS = (
-    "{} columns on each line, as {} in one, read as parts of the hypothesis; `{} FILE > NEW` keeps "
-    "the longest; columns are read as scores if all lines have decimals in them, as -0.41"
 )
 _CONVERT = "`rerank convert --kbest-format {} --to moses --kbest FILE > NEW`"
 _IDS_AND_TEXTS = "it looks like a table of ids, texts and scores, which becomes a list by {}"
@@ -78,13 +68,6 @@ _DIGIT_AT_END = re.compile(rb"^[0-9]|[0-9]$")  # before or after a decimal comma
 _ALIGNMENT = re.compile(rb"\s*[0-9]+-[0-9]+(?:\s+[0-9]+-[0-9]+)*\s*")
 _HEAD = 200  # lines that tell which columns are numbers
 _FEWEST = 3  # lines whose words are compared
-_IDS = (
-    "id on each line, as {} at its {}, read as a word of the hypothesis; `{} FILE > NEW` removes it"
-)
-_NUMBER_WORD = (
-    "number on each line, as {} at its {}, read as a word of the hypothesis; if it is a score, "
-    "`{} FILE > NEW` parts it"
-)
 _OTHER_BARS = re.compile(rb"[0-9]+ (\|{1,2}|#|;|(?:\xe2\x94\x82|\xef\xbd\x9c)+) ")
 _COLUMN_MARKS = (
     (b"\t", "TAB-separated", "cut -f {}"),
@@ -94,6 +77,9 @@ _ENDS = (  # place of a word on the line, and the commands that remove it or par
     (0, "start", "cut -d ' ' -f 2-", r"sed -E 's/^[[(]?([^] )]+)[])]? +/\1\t/'"),
     (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +[[(]?([^] )]+)[])]?$/\t\1/'"),
 )
+
+Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The name of a warning, and the values of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +186,12 @@ def looks_like(head: Sequence[bytes]) -> str:
         several = columns_of(head, several=True)
         cells = [cell for line in head for cell in line.split(b"\t")]
         return _TABLE if several.size == 1 and any(map(is_numeric, cells)) else _TABS
-    return "".join(f"{kind}; " for kind in odd_words(head)) + _PLAIN
+    odd = [
+        f"{row.sentence_of(values)}; {row.cure_of({**values, 'into': ' FILE > NEW'})}; "
+        for kind, values in odd_words(head)
+        for row in [diagnostics()[kind]]
+    ]
+    return "".join(odd) + _PLAIN
 
 
 def _are_ids(cells: Sequence[bytes]) -> bool:
@@ -211,7 +202,7 @@ def _are_ids(cells: Sequence[bytes]) -> bool:
     return ids[0] in (0, 1) and all(0 <= b - a <= 1 for a, b in pairwise(ids)) and len(ids) > 1
 
 
-def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
+def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[Oddity]:
     """Notices of texts that all begin, or end, with an id or a number.
 
     An id is another word in each line or, with k lines a sentence, in each sentence, or counts the
@@ -223,13 +214,13 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[str]:
     for place, end, cut, part in _ENDS:
         own = [found[place] for found in words]
         if all(map(_DECIMAL.fullmatch, own)):
-            yield _NUMBER_WORD.format(shown(own[0]), end, part)
+            yield "number-as-word", {"example": shown(own[0]), "end": end, "command": part}
         elif all(any(48 <= byte <= 57 for byte in word) for word in own):
             sentences = [set(own[a : a + k]) for a in range(0, len(own), k)] if k else []
             of_each = len(set(own)) == len(sentences) == sum(map(len, sentences))
             counted = k is not None and len(set(own[:k])) == k and own == own[:k] * (len(own) // k)
             if len(set(own)) == len(own) or ((of_each or counted) and len(sentences) >= _FEWEST):
-                yield _IDS.format(shown(own[0]), end, cut)
+                yield "id-as-word", {"example": shown(own[0]), "end": end, "command": cut}
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +271,7 @@ class Flat(ReadOnlyFormat):
                 found.refuse(fault)
                 continue
             if not text.strip() and not values:
-                found.note(PADDING)
+                found.note("padding")
                 continue
             if len(names) != len(values):
                 names = _names(values)
@@ -344,10 +335,10 @@ class Tabs(ReadOnlyFormat):
                 continue
             skipped = (line.count(b"\t") + 1) // columns.size - max(len(own), 1)
             if skipped:
-                found.note(BLANK_HYPOTHESIS, count=skipped)
+                found.note("blank-hypothesis", count=skipped)
             numeric = sum(is_numeric(text) for text, _ in own)
             if columns.size == 1 and 0 < numeric < len(own):
-                found.note(NUMBER_ALONE, count=numeric)
+                found.note("number-as-hypothesis", count=numeric)
             for text, numbers in own or [(b"", [])]:
                 values = [found.number(token, "a score") for token in numbers]
                 found.add(found.line - 1, text, _names(values), values)
@@ -385,18 +376,18 @@ def _started(
     of_lines = [[*columns.hypotheses(line)] for line in texts]
     own = [one for row in of_lines for one in row]
     if any(numbers for _, numbers in own):
-        found.note(SCORES)
+        found.note("scores-beside-hypotheses")
     elif several and (command := _column_of_numbers(texts)):
         raise found.fault(
             "expected texts between TABs, or as many numbers as texts, found a column of numbers; "
             f"`{command} FILE > NEW` leaves it out"
         )
     candidates = [text for text, _ in own]
-    for kind in () if several else odd_columns(candidates) or odd_words(candidates, k):
-        found.note(kind)
+    for kind, values in () if several else odd_columns(candidates) or odd_words(candidates, k):
+        found.note(kind, **values)
     in_places = [text for row in of_lines for text, _ in row or [(b"", [])]]
     if k is not None and k > 1 and _unlike(in_places, k):
-        found.note(_UNLIKE.format(k))
+        found.note("unlike-candidates", k=k)
     return columns, chain(head, rest)
 
 
@@ -420,15 +411,16 @@ def _shared(one: bytes, other: bytes) -> float:
     return len(pieces & others) / min(len(pieces), len(others)) if pieces and others else -1.0
 
 
-def odd_columns(texts: Sequence[bytes]) -> list[str]:
+def odd_columns(texts: Sequence[bytes]) -> list[Oddity]:
     """The notice of texts that all have the same number of further columns."""
     for separator, name, command in _COLUMN_MARKS:
         rows = [text.split(separator) for text in texts]
         if len(rows) >= _FEWEST and {len(row) for row in rows} == {n := len(rows[0])} != {1}:
             sizes = [sum(len(row[i]) for row in rows) for i in range(n)]
             text = sizes.index(max(sizes))
-            other = rows[0][0 if text else 1]
-            return [COLUMNS.format(f"{n} {name}", shown(other.strip()), command.format(text + 1))]
+            other = shown(rows[0][0 if text else 1].strip())
+            values = {"columns": f"{n} {name}", "example": other}
+            return [("columns-as-text", {**values, "command": command.format(text + 1)})]
     return []
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import Label, SparseColumns, TextColumn
-from rerank.corpus.kbest import MAX_ID, KBest, KBestRows
+from rerank.corpus.columns import KBestRows, Label, SparseColumns, TextColumn
+from rerank.corpus.kbest import MAX_ID, KBest
 from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST
 from rerank.formats.moses import Moses
@@ -26,9 +26,6 @@ from rerank.formats.moses_grammar import differing_widths
 from rerank.formats.tokens import Number, Place, list_number, plain_name
 from rerank.notices import Notices
 
-RENAMED = "feature renamed to letters and digits"
-TAB_INSIDE = "TAB inside a text, read as a space"
-CLIPPED = "infinite number, clipped"
 _CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
 _ID = re.compile(rb"[0-9]{1,10}")
 
@@ -45,7 +42,7 @@ class RowBuilder(Place):
         self.names: tuple[str, ...] | None = None  # of the values of the first hypothesis
         self._labels: tuple[Label, ...] = ()
         self._count = 0
-        self.number: Number = list_number(clip, partial(self.note, CLIPPED))
+        self.number: Number = list_number(clip, partial(self.note, "infinite-number"))
         self._clear()
 
     def _clear(self) -> None:
@@ -91,7 +88,7 @@ class RowBuilder(Place):
         values = self.in_order(names, values)
         text = text.strip(b" \t")
         if b"\t" in text:
-            self.note(TAB_INSIDE)
+            self.note("tab-in-text")
             text = text.replace(b"\t", b" ")
         self._entries.append(text + kept)
         self._sizes.append(len(text))
@@ -185,7 +182,7 @@ class RowBuilder(Place):
             originals[plain] = name
         renamed = [f"{name} → {plain}" for plain, name in originals.items() if name != plain]
         if renamed:
-            self.notices.add(RENAMED, source=self.source, line=self.line, names=renamed)
+            self.notices.add("renamed-feature", source=self.source, line=self.line, names=renamed)
         self.names, self._first_line = names, self.line
         self._labels = tuple(
             Label(plain, widths[name], "" if plain == name else name)
@@ -218,7 +215,7 @@ class RowBuilder(Place):
             fault = f"expected a finite number for {name}, found {number}{cure}"
             self.notices.refuse(self.fault(fault))
             return 0.0
-        self.note(CLIPPED, asked=True)
+        self.note("infinite-number", asked=True)
         return -abs(self._clip) if number < 0 else abs(self._clip)
 
 

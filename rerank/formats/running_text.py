@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rerank.corpus.text_profile import MOST_LINES, TextProfile
 from rerank.errors import InputError
@@ -101,8 +101,9 @@ class RunningText:
                 self.profile.add([line])
             before = line
             yield line
-        for kind, found in self._reported():
-            notices.add(kind, source=self.source, line=found.first, count=found.count)
+        for kind, found, values in self._reported():
+            line, count = found.first, found.count
+            notices.add(kind, source=self.source, line=line, count=count, **values)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""
@@ -110,10 +111,7 @@ class RunningText:
             headings = self._found["heading"].count > 1
             mend = f", as {self._filter(_HEADINGS)} does" if headings else ""
             notices.add(
-                "document of one sentence, as most here: do blank lines part sentences or "
-                f"paragraphs? leave them between documents only{mend}, or give --across-documents",
-                source=self.source,
-                count=of_one_sentence,
+                "paragraphs-as-documents", source=self.source, count=of_one_sentence, command=mend
             )
 
     def _look(self, line: bytes, number: int) -> bool:
@@ -154,8 +152,8 @@ class RunningText:
             return bool(marks or b"\t" in line)
         return True
 
-    def _reported(self) -> Iterator[tuple[str, _Found]]:
-        """What is to be reported, and where it was found."""
+    def _reported(self) -> Iterator[tuple[str, _Found, dict[str, Any]]]:
+        """The name of each warning, where its lines are, and the values of its fields."""
         markup = [self._found[kind] for kind in ("tag", "element", "inner")]
         if any(one.count for one in markup):
             both = _Found(
@@ -167,29 +165,26 @@ class RunningText:
             program, parts = _without_markup(tags, elements, inner)
             mend = f"remove it{', with a blank line between documents' * parts}"
             mend = f"{mend}: {self._filter(program)}"
-            yield f"mark-up in a line ({both.named()}), read as words; {mend}", both
+            yield "markup-in-text", both, {"marks": both.named(), "cure": mend}
         if (mark := self._found["mark"]).count:
             words = "|".join(map(_escaped, mark.names))
             program, what = f"sed -E 's/(^| )({words})/ /g'", "remove it"
             if self._inside:
                 program, what = f"perl -pe 's/ ({words}) /\\n/g; s/$/\\n/'", "write line ends"
             mend = f"{what}: {self._filter(program)}"
-            yield f"mark in a line ({mark.named()}), read as a word; if it is no word, {mend}", mark
+            yield "mark-in-text", mark, {"marks": mark.named(), "cure": mend}
         if (headings := self._found["markdown"]).count:
-            mend = f"write blank lines, which part documents: {self._filter(_OF_MARKDOWN)}"
-            yield f"heading or rule of Markdown, read as a sentence; {mend}", headings
+            yield "markdown-in-text", headings, {"command": self._filter(_OF_MARKDOWN)}
         unknown = self._found["unknown"]
-        kind = f"unknown word in the text ({unknown.named()})"
+        marks = unknown.named()
         if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():
-            yield f"{kind}, counted as any word outside the vocabulary", unknown
+            yield "unknown-word-counted", unknown, {"marks": marks}
         others = [name for name in unknown.names if name != "<unk>"]
         if self._use == "training" and others:
-            cure = f"if it stands for unknown words, give --unknown '{others[0]}'"
-            yield f"{kind}, read as a word like others; {cure}", unknown
+            yield "unknown-word-in-text", unknown, {"marks": marks, "word": others[0]}
         tab = self._found["tab"]
         if tab.count and not (tab.count == self._filled > 1 == len(tab.names)):  # no columns
-            mend = self._filter("tr '\\t' ' '")
-            yield f"TAB in a line, read as part of a word; write spaces: {mend}", tab
+            yield "tab-in-line", tab, {"command": self._filter("tr '\\t' ' '")}
 
     def _filter(self, program: str) -> str:
         """A command that writes what a filter makes of the file into one beside it."""

@@ -16,9 +16,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import KBestRows
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ALL
-from rerank.corpus.kbest import KBest, KBestRows
+from rerank.corpus.kbest import KBest
 from rerank.corpus.reading import ReadingOptions
 from rerank.errors import InputError, UsageError, shown
 from rerank.files.encoding import NUMBER

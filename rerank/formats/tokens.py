@@ -10,13 +10,12 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rerank.errors import InputError, RerankError, shown
 from rerank.files.encoding import LARGEST, NUMBER
 from rerank.notices import Notices
 
-BLANK = "blank line, skipped"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
@@ -59,10 +58,15 @@ class Place:
         tool = next((tool for end, tool in _UNPACKED.items() if self.source.endswith(end)), None)
         return name if tool is None else f"<({tool} {name})"
 
+    @property
+    def into_new(self) -> str:
+        """The end of a command that reads this file and writes another one beside it."""
+        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
+        return f" {self.argument} > {new}"
+
     def named(self, message: str) -> str:
         """A message whose commands read this file where it has FILE, and write NEW beside it."""
-        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
-        return message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
+        return message.replace(" FILE > NEW`", f"{self.into_new}`")
 
     def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, each of which is the current one until the next one is taken."""
@@ -75,19 +79,16 @@ class Place:
             if line.strip():
                 yield line
             else:
-                self.note(BLANK)
+                self.note("blank-line")
 
     def fault(self, message: str, line: int | None = None) -> InputError:
         """The error about a line, by default the current one."""
         return InputError(self.named(message), source=self.source, line=line or self.line or None)
 
-    def note(
-        self, kind: str, *, line: int | None = None, count: int = 1, asked: bool = False
-    ) -> None:
-        """Count a warning of a line, by default the current one."""
-        self.notices.add(
-            self.named(kind), source=self.source, line=line or self.line, count=count, asked=asked
-        )
+    def note(self, name: str, /, *, line: int | None = None, **more: Any) -> None:
+        """Count a warning of a line, by default the current one; more: as of `Notices.add`."""
+        line, into = line or self.line, self.into_new
+        self.notices.add(name, source=self.source, line=line, into=into, **more)
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""

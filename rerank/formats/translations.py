@@ -52,9 +52,7 @@ MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memor
 _PLACEHOLDERS = (  # of WMT and Moses' tools; of pandas, Python and JSON
     *(b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION", b"nan", b"NaN", b"None", b"null"),
 )
-_WITHOUT_TEXT = {b"": "blank reference"}
-_WITHOUT_TEXT |= dict.fromkeys(_PLACEHOLDERS, "reference that only says there is no translation")
-UNREFERENCED = "sentence without reference, left out (--drop-unreferenced)"
+_WITHOUT_TEXT = {b"": "blank-reference", **dict.fromkeys(_PLACEHOLDERS, "placeholder-reference")}
 _SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 
 
@@ -91,8 +89,7 @@ def read_translation(
         what = "segments of these documents, found none"
         raise InputError(f"expected {what}; {_OTHER_SET}", source=text.name)
     if missing:
-        kind = "segment without translation, read as an empty one"
-        notices.add(kind, source=text.name, count=missing)
+        notices.add("segment-without-translation", source=text.name, count=missing)
     return [line or b"" for line in text.lines]
 
 
@@ -124,8 +121,7 @@ def read_texts_of(
         return [_plain(path, target, notices, role, model=model, cure=cure)]
     references = found.texts.get("reference", {})
     if role == "system" and name is None and not found.texts.get(role) and len(references) == 1:
-        kind = "file without outputs of a system, its reference read as the translation"
-        notices.add(kind, source=found.file)
+        notices.add("reference-as-translation", source=found.file)
         texts = dict(references)
     else:
         texts = found.text(role, name)
@@ -309,7 +305,8 @@ def matched(
             raise InputError(f"expected {what}; {_OTHER_SET}", source=names)
         if not all(kept):
             lacking = next(text.name for text in texts if None in text.lines)
-            notices.add(UNREFERENCED, source=lacking, count=kept.count(False), asked=True)
+            n = kept.count(False)
+            notices.add("sentence-without-reference", source=lacking, count=n, asked=True)
             documents = documents.selected(kept)
             texts = [Translation(one.name, list(compress(one.lines, kept))) for one in texts]
     return documents, complete(texts, documents, notices, droppable=drop is not None)
@@ -378,7 +375,7 @@ def complete(
     note_mixed_escapes(names, columns, notices)
     for name, own in zip(names[1:], columns[1:], strict=True):
         if own == columns[0]:
-            notices.add(f"references identical to those of {names[0]}; give each once", source=name)
+            notices.add("equal-references", source=name, first=names[0])
             continue
         called = {f"references in {name}": own, f"references in {names[0]}": columns[0]}
         note_alignment(called, notices, source=name)

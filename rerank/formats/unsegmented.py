@@ -5,7 +5,7 @@ a folder with a file for each document, named by its id; or a plain text. A plai
 document between blank lines, or between lines of `=`, or on each line, if there are so many, or
 those of its segments if it has a line for each segment; otherwise all of it is aligned with all
 documents in order. Its words are parted into segments by
-`rerank.corpus.segmentation`. Memory: the texts of a file, and O(words) of the largest document.
+`rerank.corpus.edit_distance`. Memory: the texts of a file, and O(words) of the largest document.
 """
 
 from __future__ import annotations
@@ -22,11 +22,6 @@ from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_files import read_texts, text_lines
 from rerank.formats.document_ids import BlankLines, EqualsLines
 from rerank.notices import Notices
-
-_AS_ONE = (
-    "documents of a text not found, which is aligned as one; a folder of files named by document "
-    "ids, or JSON lines with doc_id and hypothesis, has them"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ def segments_of(
     references: [segment][reference] of each document. Segments that stay empty, and sentences that
     come again, are named in notices. InputError for a document without a text.
     """
-    from rerank.corpus.segmentation import parted  # numba
+    from rerank.corpus.edit_distance import parted  # numba
 
     texts, source = _texts(path, documents, notices), display(path)
     names = [f"{name}:{n}" for name, own in documents.ranges() for n in range(1, len(own) + 1)]
@@ -63,9 +58,9 @@ def segments_of(
     for text, lines in zip(texts, references, strict=True):
         found = parted(text, [[one.decode() for one in own] for own in lines])
         for kind, numbers in (
-            ("segment without text, which the document leaves out", found.omitted),
-            ("merged segment, whose text is in the one beside it", found.merged),
-            ("repeated sentence, more often than in the references, in a segment", found.repeated),
+            ("omitted-segment", found.omitted),
+            ("merged-segment", found.merged),
+            ("repeated-sentence", found.repeated),
         ):
             if numbers:
                 notices.add(kind, source=source, names=[names[first + k] for k in numbers])
@@ -127,7 +122,7 @@ def _plain(path: FilePath, documents: Documents, notices: Notices) -> list[str]:
     if len(lines) == documents.n_file_lines:
         parts = [[*own] for own in documents.split(documents.in_order(lines))]
         return [b"\n".join(own).decode() for own in parts]
-    notices.add(_AS_ONE, source=display(path))
+    notices.add("aligned-as-one", source=display(path))
     return [b"\n".join(lines).decode()]
 
 

@@ -88,8 +88,7 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     own = weights_from_lines(lines, notices, source=source, sparse_file=True)
     twice = [*(more.dense.keys() & own.dense.keys()), *(more.sparse.keys() & own.sparse.keys())]
     if twice:
-        kind = "weight in [weight] and in the file of [weight-file]; that of [weight] is used"
-        notices.add(kind, source=source, names=sorted(twice))
+        notices.add("weight-in-two-places", source=source, names=sorted(twice))
     return replace(own, dense={**more.dense, **own.dense}, sparse={**more.sparse, **own.sparse})
 
 
@@ -309,7 +308,7 @@ def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
             f"--to {name}: this format cannot hold the feature name {wrong!r}; choose json"
         )
     if not known.keeps_scales and (weights.alpha is not None or weights.mbr_spread is not None):
-        notices.add(f"alpha, the scale of mbr and sampling, is not kept by the format {name}")
+        notices.add("alpha-not-kept", name=name)
     return content
 
 

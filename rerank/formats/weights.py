@@ -38,8 +38,6 @@ _ADDED = (  # provenance of features that options add: its key, the option, the 
 )
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 BY_PRESET = "presets"  # key of the provenance: features whose weights no tuning has found
-ABSENT = "weight of a feature that no line of the list has, ignored"  # cdec leaves out zeros
-RENAMED = "weight of a feature that the list has in letters and digits"
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
 
@@ -208,9 +206,9 @@ def vector(
     if _without_names(weights.dense, labels):
         pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
         shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
-        notices.add(f"weights without names, applied by place: {shown}", source=source)
+        notices.add("weights-by-place", source=source, pairs=shown)
     if renamed:
-        notices.add(RENAMED, source=source, names=renamed)
+        notices.add("renamed-weight", source=source, names=renamed)
     unknown = [name for name, values in dense.items() if name not in known and any(values)]
     absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
     if absent and not renamed:
@@ -224,15 +222,21 @@ def vector(
             source=source,
         )
     if absent:
-        notices.add(ABSENT, source=source, names=absent)
+        notices.add("absent-feature", source=source, names=absent)
     if untuned := [name for name in unknown if name not in absent]:
-        notices.add("weight that Moses never tunes, ignored", source=source, names=untuned)
+        notices.add("untuned-weight", source=source, names=untuned)
     for label in labels:
         value = presets.get(label.name) if default is None else default
         if value is not None and label.name not in dense:
             origin = ", its weight without a weights file," if default is None else ""
-            kind = f"feature without weight; {value:g}{origin} is used"
-            notices.add(kind, source=source, names=[label.name], asked=True)
+            notices.add(
+                "feature-without-weight",
+                source=source,
+                names=[label.name],
+                asked=True,
+                value=f"{value:g}",
+                origin=origin,
+            )
             dense = {**dense, label.name: (value,) * label.width}
         if label.name not in dense:
             raise InputError(

@@ -37,10 +37,7 @@ Rows: TypeAlias = NDArray[Any]
 
 
 class Counted(NamedTuple):
-    """Statistics of a document.
-
-    rows: (n, width) of its candidates; gaps: (width,) summed, of its sentences without any
-    """
+    """Statistics of a document: (n, width) of candidates, (width,) of sentences without any."""
 
     rows: Rows
     gaps: Rows
@@ -91,8 +88,7 @@ class TextMetric(Metric):
     ) -> Rows:
         """Statistics of the hypotheses of T sentences, (n, width), lists one after another.
 
-        Both hold one group per sentence, of lines of UTF-8 text: its hypotheses (maybe none) and
-        its references (at least one).
+        Both hold a group of lines of UTF-8 for each sentence; of references at least one line.
         """
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
@@ -101,10 +97,7 @@ class TextMetric(Metric):
 
 
 class DocumentMetric(TextMetric):
-    """A metric whose hypotheses are whole documents: their sentences, joined by `between`.
-
-    with_source: whether the first of the references is the source.
-    """
+    """A metric of whole documents: sentences joined by `between`; the source may come first."""
 
     between = b" "
     with_source = False
@@ -143,15 +136,12 @@ class SentenceMetric(MeanScore, TextMetric):
 
 
 def counted(counts: NDArray[np.int64], rows: Rows) -> Counted:
-    """The statistics of lists of `counts` (T,) candidates, given a row for each and for each gap.
-
-    A sentence without candidates has the row of an empty line.
-    """
+    """The statistics of lists of `counts` (T,) candidates, by the rows of these and of gaps."""
     gap = np.repeat(counts == 0, np.maximum(counts, 1))
     return Counted(rows[~gap], rows[gap].sum(axis=0))
 
 
 def metric(name: str) -> TextMetric:
     """The metric of a name, with its defaults; UsageError if it is unknown or cannot be loaded."""
-    found: TextMetric = METRICS.named(name)()
-    return found
+    chosen: TextMetric = METRICS.named(name)()
+    return chosen

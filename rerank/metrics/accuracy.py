@@ -1,17 +1,13 @@
 """Accuracy of language models that tell documents from others, and choose the next sentence.
 
-Of telling documents from copies with permuted sentences, as Ji et al. (2016) report it,
-https://arxiv.org/abs/1511.03962, §4.2: mean and standard deviation over 1,000 test sets of
-documents drawn with replacement, each against one random permutation, and a two-sample one-sided
-z-test between models. z grows with the square root of the number of *sets*, which is the
-experimenter's choice, and the sets are all drawn from the same documents: it tells how well the
-mean over sets is known, not whether other documents would agree. `rerank.metrics.significance`
-does.
+Of telling documents from copies with permuted sentences, Ji et al. (2016) report the mean over
+1,000 test sets, https://arxiv.org/abs/1511.03962, §4.2, and a z-test between models. z grows with
+the number of *sets*, which is the experimenter's choice: it tells how well the mean over sets is
+known, not whether other documents would agree. `rerank.metrics.significance` does.
 
-Of choosing the next sentence among candidates, as Ghosh et al. (2016) score it,
-https://arxiv.org/abs/1602.06291, §4.2. In a block of k passages, D_d is the last sentence of
-passage d, and context c what is before D_c. Row c of a score matrix holds the scores of all D_d
-in context c; the right choice there is D_c.
+Of choosing the next sentence among candidates, as Ghosh et al. (2016),
+https://arxiv.org/abs/1602.06291, §4.2: in a block of k passages, D_d is the last sentence of
+passage d, and row c of a score matrix holds the scores of all D_d in the context before D_c.
 """
 
 from __future__ import annotations
@@ -31,20 +27,19 @@ Outcomes = NDArray[np.float64]  # 1 right, 0 wrong; in a tie ½, or 1 / n among 
 def accuracies_of_sets(
     outcomes: Sequence[Sequence[Outcomes]], *, rng: np.random.Generator, sets: int = SETS
 ) -> NDArray[np.float64]:
-    """Accuracies (M, sets) of M models on the same test sets.
+    """Accuracies (M, sets) of M models on the same test sets. O(M sets D) time.
 
     outcomes: by model, by document (D of them), of P_d ≥ 1 permutations. A set has D documents
-    drawn with replacement, and for each draw one of the document's permutations; with all P_d
-    equally likely, that is a random permutation as far as P_d of them are all. O(M sets D) time.
+    drawn with replacement, and for each draw one of the document's permutations.
     """
-    sizes = np.array([len(own) for own in outcomes[0]])
+    sizes = np.array([len(permutations) for permutations in outcomes[0]])
     begins = np.cumsum(sizes) - sizes
-    columns = np.array([np.concatenate(own) for own in outcomes])
-    found = np.empty((len(outcomes), sets))
+    columns = np.array([np.concatenate(documents) for documents in outcomes])
+    accuracies = np.empty((len(outcomes), sets))
     for b in range(sets):
         drawn = rng.integers(len(sizes), size=len(sizes))
-        found[:, b] = columns[:, begins[drawn] + rng.integers(sizes[drawn])].mean(axis=1)
-    return found
+        accuracies[:, b] = columns[:, begins[drawn] + rng.integers(sizes[drawn])].mean(axis=1)
+    return accuracies
 
 
 def z_test(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> tuple[float, float] | None:
@@ -62,19 +57,16 @@ def z_test(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> tuple[flo
 
 def share(statistics: NDArray[np.float64]) -> NDArray[np.float64]:
     """Accuracies (…) of statistics (…, 2): things that are right, and things."""
-    found: NDArray[np.float64] = statistics[..., 0] / statistics[..., 1]
-    return found
+    return np.asarray(statistics[..., 0] / statistics[..., 1])
 
 
 def normalised(log_probs: Array, alone: Array) -> Array:
     """Scores (k, k) of equation 4: log p(D_d | c) less the log of its mean over the k contexts.
 
-    log_probs: (k, k) log p(D_d | context c). The paper prints D_i with its own context alone; the
-    candidates of a context are compared here, as its text says.
+    The paper prints D_i with its context alone; here candidates are compared, as its text says.
     """
     most = log_probs.max(axis=0)
-    found: Array = log_probs - (most + np.log(np.exp(log_probs - most).mean(axis=0)))
-    return found
+    return np.asarray(log_probs - (most + np.log(np.exp(log_probs - most).mean(axis=0))))
 
 
 SCORES: Mapping[str, Callable[[Array, Array], Array]] = {
@@ -82,14 +74,10 @@ SCORES: Mapping[str, Callable[[Array, Array], Array]] = {
     "log_p": lambda log_probs, alone: log_probs,
     "pmi": lambda log_probs, alone: log_probs - alone,
 }
-"""Scores (k, k) of log p(D_d | context c), (k, k), and of log p(D_d) at a beginning, (k,).
-
-Equation 4; its numerator; log p(D_d | context c) − log p(D_d), in place of the mean over contexts.
-"""
+"""Scores (k, k) by log p(D_d | context c), (k, k), and log p(D_d) at a beginning, (k,)."""
 
 
 def outcomes_of(scores: Array) -> Array:
     """(k,) outcomes of a matrix of scores (k, k): 1 right, 0 wrong, 1 / n in a tie of n choices."""
     best = scores == scores.max(axis=1, keepdims=True)
-    found: Array = np.diagonal(best) / best.sum(axis=1)
-    return found
+    return np.asarray(np.diagonal(best) / best.sum(axis=1))

@@ -1,19 +1,16 @@
 """Which outputs of several systems agree most with those of the others.
 
 For a sentence that is the mean utility against them; `SystemAgreement` adds what the whole corpus
-tells of the systems. BLEU of a document is no mean over its
-sentences: n-grams and lengths are summed over all of it. So minimum Bayes risk (Kumar & Byrne 2004,
-https://aclanthology.org/N04-1022) is sought for the document: choices x, an output of each
-sentence, of the greatest expected utility
+tells of the systems. BLEU of a document is no mean over its sentences, so minimum Bayes risk (Kumar
+& Byrne 2004, https://aclanthology.org/N04-1022) is sought for the document: choices x, an output of
+each sentence, of the greatest expected utility
 
     U(x) = mean over systems j of ln BLEU(x, output of system j).
 
-All systems are as likely to be right, but outliers are left out: those whose mean BLEU with the
-other systems, as translation and as reference, is below half of the median; logarithms would give
-one that is garbage a large say. Systems without outputs of the document are left out, too.
-BLEU is sacrebleu's, but that ε = 0.1 is added to the matches and to the n-grams of every order,
-since short documents may share no 4-gram (Lin & Och 2004, https://aclanthology.org/C04-1072), and
-that an empty document counts as ε words in the brevity penalty.
+Outliers, to whose garbage logarithms would give a large say, and systems without outputs of the
+document are left out. BLEU is sacrebleu's, but that ε = 0.1 is added to the matches and to the
+n-grams of every order (Lin & Och 2004, https://aclanthology.org/C04-1072), and that an empty
+document counts as ε words in the brevity penalty.
 """
 
 from __future__ import annotations
@@ -30,13 +27,7 @@ from rerank.corpus.kbest import KBest
 from rerank.files.compilation import njit
 from rerank.metrics import bleu
 from rerank.metrics.chrf import Chrf
-from rerank.metrics.consensus import (
-    ExpectedUtility,
-    Floats,
-    Integers,
-    PairwiseBleu,
-    PairwiseChrf,
-)
+from rerank.metrics.consensus import ExpectedUtility, Floats, Integers, PairwiseBleu, PairwiseChrf
 
 Statistics = NDArray[np.int32]
 EPSILON = 0.1
@@ -56,54 +47,48 @@ def consensus(kbest: KBest, votes: Floats, indicators: Floats) -> Floats:
     votes: (n,) of each candidate; indicators: (n, M), 1 where it is the output of a system.
     """
     utilities = PairwiseBleu(kbest), PairwiseChrf(kbest)
-    columns = [_all_left_out(utility, votes) for utility in utilities]
+    columns = [leave_one_out(utility, votes) for utility in utilities]
     columns.append(document_consensus(kbest, indicators, columns[0]))
     return np.column_stack(columns).round(_DIGITS)
 
 
-def leave_one_out(utility: ExpectedUtility, t: int, votes: Floats) -> Floats:
-    """Mean utility (K,) of each candidate of sentence t against the votes of the others.
+def leave_one_out(utility: ExpectedUtility, votes: Floats) -> Floats:
+    """Mean utility (n,) of each candidate against the other votes of its sentence; 0 without any.
 
-    votes: (K,) numbers of votes, M in all, that each candidate has, of which one is its own; 0 for
-    a candidate without a vote. Of the M − 1 others of a candidate, votes − 1 have the same text. 0
-    where there are no others. utility: `PairwiseBleu` or `PairwiseChrf`; the cost is that of one
-    expectation, O(K² V / 63) for V different n-grams.
+    votes: (n,) of each candidate, the candidate's among them. utility: `PairwiseBleu` or
+    `PairwiseChrf`; O(K² V / 63) a sentence for V different n-grams.
     """
-    n_votes, own = float(votes.sum()), (votes > 0).astype(np.float64)
-    others = n_votes - own
-    if not others.any():
-        return np.zeros_like(votes)
-    expected = utility.expected(t, votes / n_votes)
-    same = 100.0 * own * (utility.words(t) > 0)  # of a text against itself
-    mean = (n_votes * expected - same) / np.maximum(others, 1.0)
-    return np.maximum(mean, 0.0) * (others > 0)  # rounding goes below
+    means = np.zeros(len(votes))
+    for t, span in enumerate(_spans(utility.kbest)):
+        counts = votes[span]
+        n_votes, voting = float(counts.sum()), (counts > 0).astype(np.float64)
+        others = n_votes - voting
+        if others.any():
+            expected = utility.expected(t, counts / n_votes)
+            same = 100.0 * voting * (utility.words(t) > 0)  # of a text against itself
+            mean = (n_votes * expected - same) / np.maximum(others, 1.0)
+            means[span] = np.maximum(mean, 0.0) * (others > 0)  # rounding goes below
+    return means
 
 
 def sentence_agreement(kbest: KBest, votes: Floats) -> Floats:
     """Mean chrF (n,), β = 1.25, of each candidate against the other votes (n,) of its sentence."""
-    return _all_left_out(PairwiseChrf(kbest, beta=BETA), votes).round(_DECIMALS)
+    return leave_one_out(PairwiseChrf(kbest, beta=BETA), votes).round(_DECIMALS)
 
 
 def chosen_agreement(kbest: KBest, votes: Floats, rows: Sequence[int]) -> list[float | None]:
     """Mean chrF2 of a candidate of each sentence, a row, against the other votes (n,) of it.
 
-    None where there are no others. O(K) time a sentence, where `leave_one_out` takes O(K²).
+    None where there are no others. O(K) time a sentence.
     """
-    metric, texts, found = Chrf(), kbest.texts.to_list(), list[float | None]()
+    metric, texts, agreements = Chrf(), kbest.texts.to_list(), list[float | None]()
     for (a, b), row in zip(pairwise(np.unique(kbest.offsets).tolist()), rows, strict=True):
         others = votes[a:b].copy()
         others[row - a] -= 1.0
         pairs = [[texts[row]]] * (b - a), [[text] for text in texts[a:b]]
         n, scores = float(others.sum()), metric.scores(metric.statistics(*pairs))
-        found.append(round(float(scores @ others) / n, _DECIMALS) if n > 0 else None)
-    return found
-
-
-def _all_left_out(utility: ExpectedUtility, votes: Floats) -> Floats:
-    """`leave_one_out` (n,) of all sentences."""
-    spans = enumerate(_spans(utility.kbest))
-    parts = [leave_one_out(utility, s, votes[span]) for s, span in spans]
-    return np.concatenate([np.zeros(0), *parts])
+        agreements.append(round(float(scores @ others) / n, _DECIMALS) if n > 0 else None)
+    return agreements
 
 
 class SystemAgreement:
@@ -130,15 +115,15 @@ class SystemAgreement:
         utility, systems = PairwiseChrf(kbest, beta=BETA), self._indicators(kbest)
         for s, span in enumerate(_spans(kbest)):
             outputs = systems[span]
-            present, own = outputs.any(axis=0), outputs.argmax(axis=0)
+            present, rows = outputs.any(axis=0), outputs.argmax(axis=0)
             if not present.any():
                 continue
             both = np.outer(present, present)
             pairs = utility.expected(s, np.eye(len(outputs)))  # [against, candidate]
-            self._chrf += np.where(both, pairs.T[np.ix_(own, own)], 0.0)
+            self._chrf += np.where(both, pairs.T[np.ix_(rows, rows)], 0.0)
             self._both += both
             self._equal += outputs.T @ outputs
-            lengths = utility.characters(s)[own][present] + 1.0
+            lengths = utility.characters(s)[rows][present] + 1.0
             self._deviations[present] += np.abs(np.log(lengths / np.median(lengths)))
 
     def scores(self, kbest: KBest) -> Floats:
@@ -184,10 +169,8 @@ def document_consensus(kbest: KBest, indicators: Floats, utility: Floats) -> Flo
 
     indicators: (n, M), 1 where a candidate is the output of a system; utility: (n,), whose best
     candidates are the first choices. From these, x is improved sentence by sentence until no other
-    candidate of one sentence is better: candidates of x have 0, others less. This is approximate:
-    changes of several sentences at once may be better. Of equal candidates the first one counts. A
-    system without output of a sentence is left out there. W, the mean number of words of the
-    systems' documents, makes values of long and short documents comparable.
+    candidate of a sentence is better: candidates of x have 0, others less. W, the mean number of
+    words of the systems' documents, makes values of long and short documents comparable.
 
     O(K² V / 63) time a sentence for the matches of V different n-grams, then O(n M) a pass over the
     document, of which there are few; O(n M) memory.
@@ -211,16 +194,16 @@ def document_consensus(kbest: KBest, indicators: Floats, utility: Floats) -> Flo
 def _statistics(kbest: KBest, indicators: Floats, offsets: Integers) -> Statistics:
     """BLEU statistics (n, M, WIDTH) of each candidate against the output of each system."""
     utility = PairwiseBleu(kbest)
-    found = np.zeros((*indicators.shape, bleu.WIDTH), np.int32)
+    statistics = np.zeros((*indicators.shape, bleu.WIDTH), np.int32)
     for s, (a, b) in enumerate(pairwise(offsets.tolist())):
-        own, words = indicators[a:b].argmax(axis=0), utility.words(s).astype(np.int64)
-        part = found[a:b]
-        part[..., : bleu.ORDER] = utility.matches(s)[:, own]
+        outputs, words = indicators[a:b].argmax(axis=0), utility.words(s).astype(np.int64)
+        part = statistics[a:b]
+        part[..., : bleu.ORDER] = utility.matches(s)[:, outputs]
         totals = np.maximum(words[:, None] - np.arange(bleu.ORDER), 0)
         part[..., bleu.ORDER : -1] = totals[:, None]
-        part[..., -1] = words[own]
+        part[..., -1] = words[outputs]
         part[:, ~indicators[a:b].any(axis=0)] = 0
-    return found
+    return statistics
 
 
 @njit(cache=True)
@@ -232,10 +215,7 @@ def _improve(
     sums: Floats,
     values: Floats,
 ) -> bool:
-    """Go through the document once, taking better candidates; whether there were any.
-
-    values: (n,) is filled with U of each candidate less U of the choice it was compared with.
-    """
+    """Take better candidates in one pass; whether there were any. values: (n,) differences of U."""
     changed, others, added = False, sums.copy(), sums.copy()
     for t in range(len(choices)):
         chosen, best, most = choices[t], choices[t], _LEAST_GAIN

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,7 @@ class Bleu(TextMetric):
     """Corpus BLEU, 0..100, of the words of a tokenizer of sacrebleu: `none`, `13a`, `intl`, ….
 
     Words are what sacrebleu counts: its tokenizer on the line without trailing white space, then
-    split on Unicode white space. sacrebleu remembers the last 65,536 distinct lines itself.
-    `moses-en` is the Moses tokenizer for a language (`rerank.corpus.spelling`).
-    UsageError for an unknown tokenizer, and for one that cannot be loaded.
+    split on Unicode white space. `moses-en` is the Moses tokenizer for a language.
     """
 
     name = "BLEU"
@@ -59,38 +57,15 @@ class Bleu(TextMetric):
     lowercase = False
 
     def __init__(self, tokenize: str = "none") -> None:
-        from sacrebleu.metrics.bleu import BLEU
-
         self.tokenize = tokenize
-        self._tokeniser: Callable[[str], str]
-        if tokenize.startswith(PREFIX):
-            self._metric = BLEU(tokenize="none", lowercase=self.lowercase)
-            self._tokeniser = moses_tokenizer(tokenize)
-            return
-        if tokenize not in BLEU.TOKENIZERS:
-            known = ", ".join(BLEU.TOKENIZERS)
-            raise UsageError(
-                f"no tokenizer {tokenize!r}; sacrebleu has {known}, and {PREFIX}en is that of Moses"
-            )
-        _refuse_to_download(tokenize)
-        try:
-            self._metric = BLEU(tokenize=tokenize, lowercase=self.lowercase)
-        except (ImportError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(f"tokenizer {tokenize!r} cannot be loaded: {reason}") from error
-        self._tokeniser = self._metric.tokenizer
-
-    def of_tokens(self, tokenize: str) -> Bleu:
-        """An equal metric with another tokenizer."""
-        return type(self)(tokenize)
+        self._metric, self._tokeniser = _load_tokenizer(tokenize, lowercase=self.lowercase)
 
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> Statistics:
-        """Statistics (n, 9) of the hypotheses of T sentences.
+        """Statistics (n, 9) of the hypotheses of T sentences. O(bytes) time.
 
-        A match of several references is clipped at the largest count of the n-gram in any one of
-        them. O(bytes) time.
+        A match is clipped at the largest count of the n-gram in any reference.
         """
         if self.tokenize != "none" or self.lowercase:  # else white space alone divides words
             hypotheses, references = self._words(hypotheses), self._words(references)
@@ -105,7 +80,7 @@ class Bleu(TextMetric):
         return ((self._tokenised(line).encode() for line in group) for group in groups)
 
     def _tokenised(self, line: bytes) -> str:
-        """A line with white space between words, in lower case if that is counted."""
+        """A line with white space between words."""
         text = line.decode()
         return self._tokeniser((text.lower() if self.lowercase else text).rstrip())
 
@@ -116,10 +91,10 @@ class Bleu(TextMetric):
     def signature(self, n_references: int) -> str:
         """Signature of the corpus score, from sacrebleu; a tokenizer of Moses has its version."""
         self._metric.num_refs = n_references
-        found = str(self._metric.get_signature())
+        text = str(self._metric.get_signature())
         if not self.tokenize.startswith(PREFIX):
-            return found
-        return found.replace("tok:none", f"tok:{self.tokenize}-sacremoses{version('sacremoses')}")
+            return text
+        return text.replace("tok:none", f"tok:{self.tokenize}-sacremoses{version('sacremoses')}")
 
 
 class LowercaseBleu(Bleu):
@@ -129,29 +104,41 @@ class LowercaseBleu(Bleu):
 
 
 class DocumentBleu(Bleu, DocumentMetric):
-    """BLEU whose sentences are whole documents, a line each: d-BLEU of Liu et al. (2020).
+    """BLEU whose sentences are whole documents: d-BLEU of Liu et al. (2020).
 
-    N-grams reach over the ends of sentences, and the brevity penalty compares documents. Who counts
-    joins the lines. https://aclanthology.org/2020.tacl-1.47
+    N-grams reach over the ends of sentences. https://aclanthology.org/2020.tacl-1.47
     """
 
 
-def _refuse_to_download(name: str) -> None:
-    """UsageError where sacrebleu would fetch a sub-word model from the network."""
+def _load_tokenizer(name: str, *, lowercase: bool) -> tuple[Any, Callable[[str], str]]:
+    """The metric of sacrebleu, and the tokenizer; UsageError if there is none or it cannot load."""
+    from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
     from sacrebleu.utils import SACREBLEU_DIR
 
-    if name in SPM_MODELS:
+    if name.startswith(PREFIX):
+        return BLEU(tokenize="none", lowercase=lowercase), moses_tokenizer(name)
+    if name not in BLEU.TOKENIZERS:
+        known = ", ".join(BLEU.TOKENIZERS)
+        raise UsageError(
+            f"no tokenizer {name!r}; sacrebleu has {known}, and {PREFIX}en is that of Moses"
+        )
+    if name in SPM_MODELS:  # which sacrebleu would fetch from the network
         url = SPM_MODELS[name]["url"]
         model = Path(SACREBLEU_DIR, "models", Path(url).name)
         if not model.exists():
             raise UsageError(f"tokenizer {name!r} needs {model}; download it there from {url}")
+    try:
+        metric = BLEU(tokenize=name, lowercase=lowercase)
+    except (ImportError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"tokenizer {name!r} cannot be loaded: {reason}") from error
+    return metric, metric.tokenizer
 
 
 def corpus_bleu(summed: Rows, *, effective_order: bool = False) -> NDArray[np.float64]:
     """BLEU in 0..100 of summed statistics (…, 9), shape (…): sacrebleu's, `smooth exp`.
 
-    They are counts, though beside those of other metrics they may be float64.
     Equal to the last bit, because the same operations run in the same order. `effective_order`
     leaves out the orders longer than the hypothesis, as sacrebleu does for single sentences.
     """
@@ -170,9 +157,9 @@ def length_ratio(summed: Statistics) -> NDArray[np.float64]:
 
 def without_brevity_penalty(summed: Statistics) -> Statistics:
     """Statistics (…, 9) whose BLEU has no brevity penalty: references as long as hypotheses."""
-    found = summed.copy()
-    found[..., _REFERENCE] = found[..., ORDER]
-    return found
+    free = summed.copy()
+    free[..., _REFERENCE] = free[..., ORDER]
+    return free
 
 
 class Extremes(NamedTuple):
@@ -187,10 +174,9 @@ def list_extremes(
 ) -> Extremes:
     """Best and worst candidates by sacrebleu's sentence BLEU, of equals the first.
 
-    lists: of all documents, one after the other; `references`: [sentence][reference]. A sentence
-    without candidates is an empty line, as it is in the output of a system. Corpus BLEU is no sum
-    of sentence BLEUs: the best sentences make a good corpus, not surely the best one. Memory: the
-    largest document, and 144 bytes a sentence.
+    `references`: [sentence][reference]. A sentence without candidates is an empty line. The best
+    sentences make a good corpus, not surely the best. Memory: the largest document, and 144 bytes a
+    sentence.
     """
     targets = iter(references)
     best, worst = [], []

@@ -1,16 +1,10 @@
 """Expected utilities of the candidates of a sentence, for minimum Bayes risk decoding.
 
 A utility says how good a candidate is if another is the right translation. `LinearBleu` and the
-aggregates need only what the right one is expected to hold of each n-gram, so that the K² pairs of
-a list are never compared: a sentence takes O(Σ n-grams) time, and the memory of its own n-grams;
-nothing is kept between calls.
-
-The pairwise utilities are the definition of minimum Bayes risk (Kumar & Byrne 2004,
-https://aclanthology.org/N04-1022), Σ_l p_l · metric(candidate, candidate l). The i-th occurrence of
-an n-gram in a text is one element of a set, so that the clipped matches of two texts are the size
-of the intersection of their sets. The sets are bits: an n-gram that one candidate alone holds has
-none, one that all hold is counted once. With V other elements a sentence takes O(K² V / 63) time
-and O(K V / 63) memory beside the n-grams themselves.
+aggregates need only what the right translation is expected to hold of each n-gram, so that the K²
+pairs of a list are never compared: O(Σ n-grams) time. The pairwise utilities are the definition of
+minimum Bayes risk (Kumar & Byrne 2004, https://aclanthology.org/N04-1022), Σ_l p_l ·
+metric(candidate, candidate l).
 
 Sentences count from 0 among those that have candidates, as in `decoders.problem`; probabilities
 are not logarithms. Words and characters are those of `rerank.metrics.bleu` and `chrf`.
@@ -75,8 +69,8 @@ class TextUtility(ExpectedUtility):
         spans = self._spans(t)
         if marginals.shape[-1:] != (len(spans),):
             raise ValueError(f"marginals {marginals.shape} of {len(spans)} candidates")
-        found = self.gains(self._blob, spans, np.array(marginals, np.float64, ndmin=2))
-        return found.reshape(marginals.shape)
+        gains = self.gains(self._blob, spans, np.array(marginals, np.float64, ndmin=2))
+        return gains.reshape(marginals.shape)
 
     @abstractmethod
     def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
@@ -87,9 +81,9 @@ class LinearBleu(TextUtility):
     """BLEU made linear: θ₀|e| + Σ_w θ_|w| c_w(e) δ_w(e'), a sum over the n-grams w of e.
 
     c_w counts w in e, δ_w is 1 where e' holds w, θ₀ = −1 and θ_n = 1 / (4 p rⁿ⁻¹): Tromble et al.
-    (2008) with T = 1, since T is one factor of all utilities. p is the precision of unigrams and r
-    the ratio of each order's precision to the one below; theirs come from a development set, the
-    defaults are those of Moses (`lmbr-p`, `lmbr-r`). The unit is a word; expectations are exact.
+    (2008) with T = 1. p is the precision of unigrams and r the ratio of each order's precision to
+    that of the order below; the defaults are those of Moses (`lmbr-p`, `lmbr-r`). The unit is a
+    word; expectations are exact.
     """
 
     def __init__(self, kbest: KBest, *, precision: float = 0.8, decay: float = 0.6) -> None:
@@ -106,10 +100,8 @@ class LinearBleu(TextUtility):
 class AggregateBleu(TextUtility):
     """Sentence BLEU, 0..100, against the n-gram counts expected of the right candidate.
 
-    Matches are clipped at the expected counts; the reference length is the expected one. Where one
-    candidate is surely right it is sacrebleu's `sentence_bleu` against that one; otherwise BLEU of
-    an expectation, which stands for the expectation of BLEU (DeNero et al. 2009). This is the
-    aggregation of `mbrs`.
+    Where a candidate is surely right it is sacrebleu's `sentence_bleu` against it; otherwise BLEU
+    of an expectation stands for the expectation of BLEU (DeNero et al. 2009), as in `mbrs`.
     """
 
     def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
@@ -122,9 +114,8 @@ class AggregateBleu(TextUtility):
 class AggregateChrf(TextUtility):
     """chrF2, 0..100, against the n-gram counts expected of the right candidate.
 
-    Where one candidate is surely right it is sacrebleu's sentence chrF against that one, bit for
-    bit; otherwise chrF of an expectation, which stands for the expectation of chrF (DeNero et al.
-    2009; Vamvas & Sennrich 2024). N-grams are of 1 to 6 characters, without white space.
+    Where a candidate is surely right it is sacrebleu's sentence chrF against it, bit for bit;
+    otherwise chrF of an expectation stands for the expectation of chrF (Vamvas & Sennrich 2024).
     """
 
     def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
@@ -151,18 +142,18 @@ class NgramCounts(NamedTuple):
 @njit(cache=True)
 def _counted(ids: Integers, starts: Integers, order: int) -> NgramCounts:
     """Counts of the n-grams of texts ids[starts[k]:starts[k + 1]]."""
-    found, size = numbered_ngrams(ids, starts, order)
+    numbers, size = numbered_ngrams(ids, starts, order)
     k_all = len(starts) - 1
     ends, lengths = np.zeros(k_all + 1, np.int64), np.zeros((k_all, order))
-    ngrams, orders = np.empty(found.size, np.int64), np.empty(found.size, np.int64)
-    times, entry = np.empty(found.size), np.full(size, -1)
+    ngrams, orders = np.empty(numbers.size, np.int64), np.empty(numbers.size, np.int64)
+    times, entry = np.empty(numbers.size), np.full(size, -1)
     m = 0
     for k in range(k_all):
         for j in range(order):
             lengths[k, j] = max(starts[k + 1] - starts[k] - j, 0)
         for i in range(starts[k], starts[k + 1]):
             for j in range(min(order, starts[k + 1] - i)):
-                ngram = found[i, j]
+                ngram = numbers[i, j]
                 if entry[ngram] < ends[k]:  # the first of this candidate
                     entry[ngram] = m
                     ngrams[m], orders[m], times[m] = ngram, j, 0.0
@@ -223,9 +214,7 @@ def _bleu(lengths: Floats, references: Floats, matches: Floats) -> Floats:
 def sentence_bleu(lengths: Floats, reference: float, matches: Floats) -> float:
     """BLEU, 0..100, of a candidate: sacrebleu's `sentence_bleu`, for expected counts too.
 
-    lengths: (4,) n-grams of the candidate; reference: length; matches: (4,). An order without a
-    match has the precision 1 / 2^i, divided by its n-grams, if it is the i-th (`smooth exp`);
-    orders longer than the candidate do not count.
+    lengths: (4,) n-grams of the candidate; reference: its length; matches: (4,)
     """
     if matches[0] == 0.0:
         return 0.0
@@ -294,7 +283,10 @@ class PairwiseChrf(TextUtility):
 class TextSets(NamedTuple):
     """Elements of K texts as bits: element e of text k is bit e % 63 of bits[k, e // 63].
 
-    Order j has the words ends[j]:ends[j + 1]; `common` (order,) counts the elements in all texts.
+    The i-th occurrence of an n-gram in a text is an element, so that the clipped matches of two
+    texts are the size of the intersection. Those of one text alone have no bit, and `common`
+    (order,) counts those in all texts. With V others a sentence takes O(K² V / 63) time. Order j
+    has the words ends[j]:ends[j + 1].
     """
 
     bits: Integers
@@ -329,27 +321,24 @@ def _sets(ids: Integers, starts: Integers, order: int) -> TextSets:
 
 @njit(cache=True)
 def _elements(ids: Integers, starts: Integers, order: int) -> tuple[Integers, Integers, Integers]:
-    """Elements (L, order) of the n-grams, 0 past the end; the order of each, and how many have it.
-
-    The first occurrence of an n-gram in a text has the n-gram's own number, later ones have others.
-    """
-    found, size = numbered_ngrams(ids, starts, order)
-    most = size + found.size
+    """Elements (L, order) of the n-grams, 0 past the end; the order of each, how many have it."""
+    elements, size = numbered_ngrams(ids, starts, order)
+    most = size + elements.size
     later, orders, holders = np.zeros((3, most), np.int64)
     latest, owner = np.zeros(size, np.int64), np.full(size, -1)
     for k in range(len(starts) - 1):
         for i in range(starts[k], starts[k + 1]):
             for j in range(min(order, starts[k + 1] - i)):
-                ngram = element = found[i, j]
+                ngram = element = elements[i, j]
                 if owner[ngram] == k:
                     element = later[latest[ngram]]
                     if element == 0:
                         element = later[latest[ngram]] = size
                         size += 1
                 owner[ngram], latest[ngram] = k, element
-                found[i, j], orders[element] = element, j
+                elements[i, j], orders[element] = element, j
                 holders[element] += 1
-    return found, orders[:size], holders[:size]
+    return elements, orders[:size], holders[:size]
 
 
 @njit(cache=True)
@@ -365,14 +354,14 @@ def _intersect(sets: TextSets, k: int, r: int, matches: Integers) -> None:
 def _all_matches(sets: TextSets, lengths: Integers) -> Integers:
     """Clipped matches (K, K, order) of texts of these lengths (K,)."""
     order = len(sets.common)
-    found = np.zeros((len(lengths), len(lengths), order), np.int64)
+    matches = np.zeros((len(lengths), len(lengths), order), np.int64)
     for k in range(len(lengths)):
         for r in range(k):
-            _intersect(sets, k, r, found[k, r])
-            found[r, k] = found[k, r]
+            _intersect(sets, k, r, matches[k, r])
+            matches[r, k] = matches[k, r]
         for j in range(order):
-            found[k, k, j] = max(lengths[k] - j, 0)  # those it alone has are in no set
-    return found
+            matches[k, k, j] = max(lengths[k] - j, 0)  # those it alone has are in no set
+    return matches
 
 
 @njit(cache=True)
@@ -387,10 +376,7 @@ def _population(word: int) -> int:
 def _expected_bleu(
     sets: TextSets, lengths: Integers, marginals: Floats, idle: NDArray[np.bool_], logs: Floats
 ) -> Floats:
-    """Expected sentence BLEU (K, A) under marginals (K, A).
-
-    idle: (K,) whether a candidate is impossible under all of them; logs: ln 1, ln 2, … of lengths.
-    """
+    """Expected sentence BLEU (K, A); idle: (K,) impossible candidates; logs: ln 1, ln 2, …."""
     gains, matches = np.zeros_like(marginals), np.zeros(bleu.ORDER, np.int64)
     for k in range(len(lengths)):
         if not idle[k] and lengths[k] > 0:
@@ -459,34 +445,31 @@ class PairUtility(TextUtility):
         texts = [blob[a:b].tobytes().decode() for a, b in spans.tolist()]
         what, size = f"utility {type(self).__name__}", len(texts)
         try:
-            found = np.array(self.pairs(texts), np.float64)
+            rows = np.array(self.pairs(texts), np.float64)
         except Exception as fault:
             kind = type(fault).__name__
             raise RerankError(f"{what}: expected rows of numbers, found {kind}: {fault}") from fault
-        if found.shape != (size, size) or not np.isfinite(found).all():
+        if rows.shape != (size, size) or not np.isfinite(rows).all():
             raise RerankError(
-                f"{what}: expected finite numbers ({size}, {size}), found an array {found.shape}"
+                f"{what}: expected finite numbers ({size}, {size}), found an array {rows.shape}"
             )
-        return marginals @ found.T
+        return marginals @ rows.T
 
 
 @lru_cache(1)
 def _arrays(path: str) -> Mapping[str, Floats]:
     """The arrays of a file of utilities, each read when it is asked for."""
     try:
-        found = np.load(path, allow_pickle=False)
+        arrays = np.load(path, allow_pickle=False)
     except (OSError, ValueError) as fault:
         raise InputError(f"expected a file of numpy.savez: {fault}", source=path) from None
-    if not isinstance(found, Mapping):
+    if not isinstance(arrays, Mapping):
         raise InputError("expected a file of numpy.savez, found a single array", source=path)
-    return found
+    return arrays
 
 
 class FileUtility(ExpectedUtility):
-    """Utilities in a file of `numpy.savez`, an array (K, K) named by the number of each sentence.
-
-    Row k has the utility of candidate k of the list's file where each other one is right.
-    """
+    """Utilities in a file of `numpy.savez`: an array (K, K) by the number of each sentence."""
 
     def __init__(self, kbest: KBest, path: str) -> None:
         super().__init__(kbest)
@@ -497,13 +480,13 @@ class FileUtility(ExpectedUtility):
         sentence = int(self._present[t])
         rows, name = self.kbest.rows(sentence), str(self.kbest.first + sentence)
         kept, arrays = self.kbest.ranks[rows.start : rows.stop], _arrays(self.path)
-        found = arrays[name] if name in arrays else np.zeros((0, 0))
+        table = arrays[name] if name in arrays else np.zeros((0, 0))
         size = int(kept.max()) + 1
-        square = found.ndim == 2 and found.shape[0] == found.shape[1] >= size
-        if not (square and found.dtype.kind in "fiu" and np.isfinite(found).all()):
+        square = table.ndim == 2 and table.shape[0] == table.shape[1] >= size
+        if not (square and table.dtype.kind in "fiu" and np.isfinite(table).all()):
             raise InputError(
                 f"expected an array {name!r} of finite numbers, ({size}, {size}) for the "
-                f"candidates of source line {name} (from 0), found {found.dtype} {found.shape}",
+                f"candidates of source line {name} (from 0), found {table.dtype} {table.shape}",
                 source=self.path,
             )
-        return marginals @ found[np.ix_(kept, kept)].T.astype(np.float64)
+        return marginals @ table[np.ix_(kept, kept)].T.astype(np.float64)

@@ -3,30 +3,28 @@
 Each metric is F1 against the references, of items that are counted in each sentence and clipped
 (`rerank.metrics.word_classes`). An item is a class, not a word: `him` for `he` is right, `her` is
 not. These are the categories of BlonDe (Jiang et al. 2022, section 4,
-https://aclanthology.org/2022.naacl-main.111) as far as text alone has them: there, tenses are
-those of a tagger and entities those of a recogniser; here, tenses are those of forms that show
-them, and names are words with a capital inside a sentence. Pronouns are classed by what they refer
-to; connectives by the relations of the Penn Discourse Treebank. `cohesion` is of content words that
-an earlier sentence of the same document has, the device that Wong & Kit (2012,
+https://aclanthology.org/2022.naacl-main.111) as far as text alone has them: tenses are those of
+forms that show them, and names are words with a capital inside a sentence. Connectives are classed
+by the relations of the Penn Discourse Treebank. `cohesion` is the device that Wong & Kit (2012,
 https://aclanthology.org/D12-1097) call repetition. `terms` needs the source, and knows no language:
-names and terms are what the source repeats and the reference renders alike.
+which run of words translates an item is sought in the document alone, by competitive linking
+(Melamed 2000, https://aclanthology.org/J00-2004).
 """
 
 from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus import repeated_items
-from rerank.corpus.repeated_items import SOURCE_RUN, runs_of, translations_of
 from rerank.errors import InputError
 from rerank.files.signature import signature
 from rerank.metrics import DocumentMetric, MeanScore, Rows, TextMetric
@@ -66,33 +64,13 @@ TENSES = {
     "future": "will shall 'll wo sha",
     "modal": "can could may might must should would ought ca",
 }
-JOINED = {
-    "cannot": "can not",
-    "gonna": "going to",
-    "gotta": "got to",
-    "wanna": "want to",
-    "hafta": "have to",
-    "hasta": "has to",
-    "oughta": "ought to",
-    "useta": "used to",
-    "coulda": "could have",
-    "shoulda": "should have",
-    "woulda": "would have",
-    "mighta": "might have",
-    "musta": "must have",
-    "dunno": "do not know",
-    "gimme": "give me",
-    "lemme": "let me",
-    "kinda": "kind of",
-    "sorta": "sort of",
-    "outta": "out of",
-    "lotta": "lot of",
-    "'tis": "it is",
-    "'twas": "it was",
-    "'em": "them",
-    "'cause": "because",
-    "cuz": "because",
-}
+JOINED = (
+    "cannot=can not|gonna=going to|gotta=got to|wanna=want to|hafta=have to|hasta=has to"
+    "|oughta=ought to|useta=used to|coulda=could have|shoulda=should have|woulda=would have"
+    "|mighta=might have|musta=must have|dunno=do not know|gimme=give me|lemme=let me"
+    "|kinda=kind of|sorta=sort of|outta=out of|lotta=lot of|'tis=it is|'twas=it was|'em=them"
+    "|'cause=because|cuz=because"
+)
 """Words that are written as one, in full; `TENSES` has the parts of others, as of `don't`."""
 _NO_PAST = {"hundred", "sacred", "naked", "wicked", "kindred", "embed", "sled", "rugged", "aged"}
 _TOKENS = re.compile(r"[^\W_]+(?:[.\-][^\W_]+)*|['’][^\W\d_]+|[^\w\s]")
@@ -101,8 +79,8 @@ _FEWEST_WORDS, _LEAST = 100, 0.25  # of words in texts that must be English, clo
 
 def tokens_of(line: bytes) -> list[str]:
     """Words, clitics such as 's, and marks of a line, tokenised or not; `JOINED` words in full."""
-    found = _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
-    return [word for one in found for word in (_JOINED.get(one.lower()) or [one])]
+    tokens = _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
+    return [word for token in tokens for word in (_JOINED.get(token.lower()) or [token])]
 
 
 @cache
@@ -122,7 +100,7 @@ def _labels(kinds: dict[str, str]) -> dict[str, str]:
     return {word: label for label, words in kinds.items() for word in words.split()}
 
 
-_JOINED = {word: full.split() for word, full in JOINED.items()}
+_JOINED = {word: full.split() for word, full in (p.split("=") for p in JOINED.split("|"))}
 _PRONOUNS = _labels(PRONOUNS)
 _TENSES = _labels(TENSES)
 _TENSES |= {word + end: tense for word, tense in _TENSES.items() for end in ("n", "nt")}  # isn 't
@@ -140,8 +118,7 @@ def _is_past(word: str) -> bool:
 class EnglishF1(WordF1, TextMetric):
     """F1, 0 to 100, of items that the sentences of English texts have.
 
-    InputError by `scores` if the references are not English, all that were read taken together: a
-    document among them may be in another language, as one of WMT23 Russian–English is.
+    InputError by `scores` if the references are not English, all that were read taken together.
     """
 
     width = 3
@@ -158,13 +135,10 @@ class EnglishF1(WordF1, TextMetric):
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> NDArray[np.int64]:
         """Statistics (n, 3), as `word_classes`."""
-        lines = [[*own] for own in references]
-        self.count_words([line for own in lines for line in own])
-        return class_statistics([self._class], map(list, hypotheses), lines, tokens_of)[:, 0]
-
-    @cached_property
-    def _class(self) -> WordClass:
-        return WordClass(self.name, self.items)
+        lines = [[*group] for group in references]
+        self.count_words([line for group in lines for line in group])
+        kind = WordClass(self.name, self.items)
+        return class_statistics([kind], map(list, hypotheses), lines, tokens_of)[:, 0]
 
     def count_words(self, texts: Sequence[bytes]) -> None:
         """Count the words of references, and the commonest English ones among them."""
@@ -220,13 +194,13 @@ class Tense(EnglishF1):
     def items(self, words: Sequence[str]) -> list[str]:
         """The tense of each verb form that shows it; of others, as of `'s`, nothing is known."""
         lower = [word.lower() for word in words]
-        found = []
+        tenses = []
         for word, following in zip_longest(lower, lower[1:]):
             if word in _TENSES and (word != "won" or following == "'t"):
-                found.append(_TENSES[word])
+                tenses.append(_TENSES[word])
             elif _is_past(word):
-                found.append("past")
-        return found
+                tenses.append("past")
+        return tenses
 
 
 class Names(EnglishF1):
@@ -255,22 +229,22 @@ class Cohesion(EnglishF1, DocumentMetric):
         """Statistics (n, 3) of documents, the sentences of each joined by line ends."""
         rows = []
         for group, lines in zip(hypotheses, references, strict=True):
-            own = [*lines]
-            self.count_words(own)
-            targets = [self._repeated(line) for line in own]
+            texts = [*lines]
+            self.count_words(texts)
+            targets = [self._repeated(line) for line in texts]
             for document in map(self._repeated, group):
-                found = (self._counts(document, target) for target in targets)
-                rows.append(max(found, key=lambda row: row[0] / max(1, row[1] + row[2])))
+                counts = (self._counts(document, target) for target in targets)
+                rows.append(max(counts, key=lambda row: row[0] / max(1, row[1] + row[2])))
         return np.array(rows, np.int64).reshape(-1, self.width)
 
     def _repeated(self, document: bytes) -> list[Counter[str]]:
         """The repeated content words of each sentence."""
-        before, found = set[str](), list[Counter[str]]()
+        before, repeated = set[str](), list[Counter[str]]()
         for line in document.split(b"\n"):
             words = self.items(tokens_of(line))
-            found.append(Counter(word for word in words if word in before))
+            repeated.append(Counter(word for word in words if word in before))
             before.update(words)
-        return found
+        return repeated
 
     @staticmethod
     def _counts(ours: Sequence[Counter[str]], others: Sequence[Counter[str]]) -> tuple[int, ...]:
@@ -283,8 +257,8 @@ class Terms(MeanScore, DocumentMetric):
     """How often, in percent, names and terms are rendered as elsewhere in the document.
 
     Of the repeated items of the source whose translations the first reference repeats, in n
-    sentences: the share of these n in which a hypothesis has one translation of its own, whichever
-    that is (`rerank.corpus.repeated_items.translations_of`). The reference has 100.
+    sentences: the share of these n in which a hypothesis repeats a translation, whichever that is
+    (`translations_of`).
     """
 
     name, width, between, with_source = "terms", 2, b"\n", True
@@ -296,14 +270,109 @@ class Terms(MeanScore, DocumentMetric):
         rows = []
         for group, lines in zip(hypotheses, references, strict=True):
             source, reference, *_ = (line.decode().split("\n") for line in lines)
-            items = [runs_of(repeated_items.tokens_of(line), SOURCE_RUN) for line in source]
+            items = [runs_of(script_tokens(line), SOURCE_RUN) for line in source]
             expected = translations_of(items, reference)
             for document in group:
-                found = translations_of(items, document.decode().split("\n"))
-                alike = sum(min(n, found.get(item, 0)) for item, n in expected.items())
+                rendered = translations_of(items, document.decode().split("\n"))
+                alike = sum(min(n, rendered.get(item, 0)) for item, n in expected.items())
                 rows.append((alike, sum(expected.values())))
         return np.array(rows, np.int64).reshape(-1, self.width)
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """Shares (…) of summed statistics (…, 2), 0 to 100."""
         return 100 * super().scores(summed)
+
+
+# Items that a document repeats
+
+
+SOURCE_RUN, TARGET_RUN = 4, 3  # tokens of what is found to be repeated, and to translate it
+_PRECISION = 0.8  # of a translation: where it stands, its source does
+_DECIMALS = 9  # of coefficients that are told apart
+_UNSPACED = (  # scripts of words without spaces, and Korean, whose particles are part of words
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+
+
+def script_tokens(text: str, *, case: bool = False) -> list[str]:
+    """Words, characters of scripts without spaces, and marks; case: whether capitals are kept."""
+    text = unicodedata.normalize("NFKC", text)
+    if not case:
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return _token().findall(text)
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """A token: a character of some scripts, a run of letters, marks and digits, any other one."""
+    marks = [chr(i) for i in range(0x300, 0x11000) if unicodedata.category(chr(i))[0] == "M"]
+    word = rf"(?:(?![{_UNSPACED}])[\w{''.join(marks)}])+"
+    return re.compile(rf"[{_UNSPACED}]|{word}|[^\s]")
+
+
+def runs_of(tokens: Sequence[str], longest: int) -> dict[str, int]:
+    """Runs of tokens with letters or digits, joined by spaces, and how many tokens each has."""
+    return {
+        " ".join(run): n
+        for n in range(1, longest + 1)
+        for run in zip(*(tokens[i:] for i in range(n)), strict=False)
+        if all(word[0].isalnum() for word in run) and (n > 1 or len(run[0]) > 1)
+    }
+
+
+def links_of(
+    items: Sequence[Mapping[str, int]], shares: Sequence[Mapping[str, float]]
+) -> dict[str, tuple[float, str]]:
+    """The item that each target run translates, behind their Dice coefficient.
+
+    items: of each sentence, with their numbers of tokens; shares: of its target runs.
+    """
+    from scipy.sparse import csr_array
+
+    most = max(2, len(items) // 2)
+    repeated = ({x for x, n in Counter(chain(*own)).items() if n > 1} for own in (items, shares))
+    ours, theirs = map(sorted, repeated)
+    places = [{x: i for i, x in enumerate(own)} for own in (ours, theirs)]
+    tables = []
+    for rows, columns in zip((items, shares), places, strict=True):
+        cells = [
+            (t, columns[x], v) for t, row in enumerate(rows) for x, v in row.items() if x in columns
+        ]
+        t, x, v = zip(*cells, strict=True) if cells else ((), (), ())
+        tables.append(csr_array((v, (t, x)), (len(rows), len(columns))))
+    a, b = tables[0].sign().astype(np.float64), tables[1].astype(np.float64)
+    n, p = a.sum(axis=0), b.sum(axis=0)
+    joint, together = (a.T @ b).tocsr(), (a.T @ b.sign()).tocsr()
+    joint.sort_indices()
+    together.sort_indices()
+    cells = joint.tocoo()
+    i, g = cells.row, cells.col
+    dice = 2.0 * cells.data / (n[i] + p[g])
+    kept = (together.data > 1) & (cells.data >= _PRECISION * p[g]) & (n[i] <= most)
+    links: dict[str, tuple[float, str]] = {}
+    sizes = dict(chain(*(own.items() for own in items)))
+    lengths = np.array([sizes[x] for x in ours])
+    order = np.lexsort((i, -lengths[i], -dice.round(_DECIMALS))) if len(i) else i
+    for cell in order[kept[order]].tolist():
+        links.setdefault(theirs[g[cell]], (float(dice[cell]), ours[i[cell]]))
+    return links
+
+
+def translations_of(items: Sequence[Mapping[str, int]], texts: Sequence[str]) -> dict[str, int]:
+    """Of repeated items of a source: in how many sentences a text has one translation, the most.
+
+    items: of each sentence, as of `runs_of`; items without a repeated translation are left out.
+    """
+    runs = [runs_of(script_tokens(text), TARGET_RUN) for text in texts]
+    links = links_of(items, [dict.fromkeys(own, 1.0) for own in runs])
+    counts = Counter(
+        (links[run][1], run)
+        for here, own in zip(items, runs, strict=True)
+        for run in own.keys() & links.keys()
+        if links[run][1] in here
+    )
+    found: dict[str, int] = {}
+    for (item, _), n in counts.items():
+        found[item] = max(n, found.get(item, 0))
+    return found

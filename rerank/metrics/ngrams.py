@@ -1,13 +1,12 @@
 """Lines of many sentences as they lie in memory, their words and n-grams, by machine code.
 
 White space is Unicode's, as Python's `str.split` knows it; all text is UTF-8. Words of a reference
-are numbered sentence by sentence, by comparing their bytes; all words of a hypothesis that no
-reference of its sentence has are one number, since none of their n-grams can match.
+are numbered sentence by sentence; all words of a hypothesis that no reference of its sentence has
+get the same number, since none of their n-grams can match.
 
-Matches of n-grams are clipped: those of references are in a trie, those of a hypothesis are looked
-up. Tokens are numbers in 0 … 2³²−1: words, or characters. The n-grams are the nodes of the trie,
-kept in one hash table with open addressing: a node is named by its slot + 1 (the root is 0) and
-found by (parent, last token), so that equal keys are equal n-grams, whatever the hash.
+Tokens, words or characters, are numbers in 0 … 2³²−1. N-grams are the nodes of a trie, kept in a
+hash table with open addressing: a node is named by its slot + 1 (the root is 0) and looked up by
+(parent, last token), so that equal keys are equal n-grams, whatever the hash.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ _KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequenc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The n lines of T sentences, UTF-8; sentence t has the lines rows[t]:rows[t + 1].
-
-    rows: (T+1,)
-    """
+    """The n lines of T sentences, UTF-8; sentence t has the lines rows[t]:rows[t + 1]."""
 
     lines: TextColumn
     rows: NDArray[np.int64]
@@ -159,10 +155,9 @@ def numbered_words(
 
 @njit(cache=True)
 def trie(ids: NDArray[np.int64], starts: NDArray[np.int64], order: int) -> NDArray[np.int64]:
-    """N-grams up to `order` of the references `starts` (R+1,), each with its largest count.
+    """N-grams of references, each with its largest count, for `add_matches`. O(order · L).
 
-    ids: (L,) tokens; reference r is ids[starts[r]:starts[r + 1]]. O(order · tokens) time and
-    memory. The result is for `add_matches`.
+    ids: (L,) tokens; reference r is ids[starts[r]:starts[r + 1]].
     """
     size = 2
     while size < 2 * order * (starts[-1] - starts[0]):  # at most half full
@@ -185,10 +180,9 @@ def trie(ids: NDArray[np.int64], starts: NDArray[np.int64], order: int) -> NDArr
 def add_matches(
     table: NDArray[np.int64], ids: NDArray[np.int64], user: int, counts: NDArray[np.int64]
 ) -> None:
-    """Add the clipped matches of a hypothesis `ids` (L,), by order, to `counts` (order,).
+    """Add the clipped matches of a hypothesis `ids` (L,) to `counts` (order,). O(order · L).
 
-    `user` tells hypotheses apart: a number not used with this table before, no less than that
-    of its references. O(order · L).
+    `user`: a number not used with this table before, no less than that of its references.
     """
     for i in range(len(ids)):
         node = 0
@@ -226,12 +220,11 @@ def numbered_ngrams(
 ) -> tuple[NDArray[np.int64], int]:
     """Numbers (L, order) of the n-grams that begin at each token, 0 past the end; the next number.
 
-    Equal n-grams have equal numbers, from 1 in the order in which they come. ids: (L,) tokens;
-    text k is ids[starts[k]:starts[k + 1]]. O(order · L) time; the hash table doubles when it is
-    half full, so that its memory is that of the distinct n-grams.
+    They count from 1. ids: (L,) tokens; text k is ids[starts[k]:starts[k + 1]]. O(order · L) time,
+    and memory of the distinct n-grams.
     """
     table = np.full((1024, 2), FREE)
-    found = np.zeros((len(ids), order), np.int64)
+    numbers = np.zeros((len(ids), order), np.int64)
     n = 1
     for k in range(len(starts) - 1):
         for i in range(starts[k], starts[k + 1]):
@@ -243,10 +236,10 @@ def numbered_ngrams(
                     table[slot, 0], table[slot, 1] = key, n
                     n += 1
                 node = table[slot, 1]
-                found[i, j] = node
+                numbers[i, j] = node
                 if 2 * n > len(table):
                     table = _doubled(table)
-    return found, n
+    return numbers, n
 
 
 @njit(cache=True)

@@ -1,12 +1,10 @@
-"""How sure a difference is when the documents, not the sentences, are the sample.
+"""How sure a difference is when the documents, not the sentences, are the sample; and in words.
 
 Sentences of a document stand or fall together, so both tests draw whole documents: the sign-flip
-test (would it matter which system a document's output came from?) and the bootstrap (how far would
-the score move with other documents of the kind?). Every draw sums statistics, (D, S), and scores
-the sums. The sign-flip test is approximate randomisation (Noreen 1989; Riezler and Maxwell 2005)
-over documents: swapping the two systems' outputs of a document flips the sign of its part of the
-difference where the score is a sum. Up to 20 documents it is exact randomisation. Items that stand
-alone, such as contrastive ones, have the interval of Wilson and the sign test.
+test (would it matter which system a document's output came from?), which is approximate
+randomisation over documents, and the bootstrap (how far would the score move with other documents
+of the kind?). Every draw sums statistics, (D, S), and scores the sums. Items that stand alone, such
+as contrastive ones, have the interval of Wilson and the sign test.
 
 Riezler and Maxwell (2005), https://aclanthology.org/W05-0908; Koehn (2004),
 https://aclanthology.org/W04-3250; Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585;
@@ -17,7 +15,8 @@ https://doi.org/10.1007/BF02295996, in its exact form, which is the sign test.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
 
@@ -37,6 +36,10 @@ Statistics: TypeAlias = NDArray[Any]
 SumsToScores: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
 """Scores of summed statistics: (…, S) to (…)."""
 
+SIGNIFICANT = 0.05  # p of a difference that is called significant
+MIXED = "mixed: "  # a verdict of metrics that differ significantly in both directions
+_OTHER_LENGTH = 0.01  # difference of length ratios that is worth a word
+_IDLE = 0.005  # share of choices that depend on a feature which contributes nothing
 _ROUNDING = 1e-12  # of a score; differences that are equal but for rounding are as large
 _BLOCK = 2**20  # draws × documents held at once
 
@@ -51,11 +54,9 @@ def sign_flip_p_value(
 ) -> float | None:
     """Share of the ways to swap the two systems' documents that differ as much as observed.
 
-    `system`, `baseline`: (D, S). Two-sided; a pattern with an equal difference counts, also if it
-    is equal but for the rounding of sums of floats. All 2**D
-    patterns up to 20 documents; above, `draws` of them, the observed one added to both counts, so
-    that p is never 0. None below 10 documents, where no test could say much.
-    O(patterns × D × S) time, flat memory.
+    `system`, `baseline`: (D, S). Two-sided; a pattern with an equal difference counts. All 2**D
+    patterns up to 20 documents; above, `draws` of them, the observed pattern added to both counts,
+    so that p is never 0. None below 10 documents. O(patterns × D × S) time, flat memory.
     """
     n_documents = len(system)
     if n_documents < FEWEST_DOCUMENTS:
@@ -82,14 +83,11 @@ def bootstrap_p_value(
 ) -> float:
     """P of a difference of scores by paired bootstrap resampling of documents, as in sacrebleu.
 
-    draws: (R,) scores of the system, and of the baseline, under the same resamples. With d the
-    absolute differences under them, p is the share of resamples with
-    d − mean(d) ≥ |observed difference|, the observed one added to both counts (Riezler and Maxwell
-    2005; sacrebleu has >, so that a system against itself has the least p there and 1 here). Where
-    the gain is large this is one tail of its distribution: about half the p of a two-sided test.
-    With few documents it is lower still, for resampled sums vary less than those of new documents
-    (`BOOTSTRAP_TYPE_I_ERRORS`). Koehn (2004) counts the resamples that the system wins, without
-    shifting them. O(R).
+    draws: (R,) scores under the same resamples. With d the absolute differences under them, p is
+    the share of resamples with d − mean(d) ≥ |observed difference|, the observed difference added
+    to both counts (Riezler and Maxwell 2005; sacrebleu has >, so that a system against itself has
+    the least p there and 1 here). This is one tail of the distribution: about half the p of a
+    two-sided test, and lower still with few documents (`BOOTSTRAP_TYPE_I_ERRORS`).
     """
     differences = abs(draws - baseline_draws)
     observed = _least_as_large(np.asarray(system), np.asarray(baseline))
@@ -97,14 +95,18 @@ def bootstrap_p_value(
     return (int(as_far) + 1) / (len(differences) + 1)
 
 
-def sign_test_p_value(better: int, worse: int) -> float:
-    """Two-sided sign test: the chance of counts as uneven if better and worse are equally likely.
+def sign_test(better: int, worse: int) -> float:
+    """Two-sided p of so uneven a split if an item were as likely to be better as worse.
 
-    Documents that are equal do not count; 1 if all are. Exact; O(better + worse).
+    Items that are neither do not count; 1 if all are. With outcomes right and wrong this is the
+    exact test of McNemar. O(better + worse).
     """
     n, fewer = better + worse, min(better, worse)
-    as_uneven = 2 * sum(math.comb(n, k) for k in range(fewer + 1))
-    return float(min(1.0, as_uneven / 2**n))
+    ways = as_uneven = 1
+    for k in range(fewer):
+        ways = ways * (n - k) // (k + 1)  # of choosing k + 1 of n
+        as_uneven += ways
+    return float(min(1.0, 2 * as_uneven / 2**n))
 
 
 def wilson_interval(successes: float, n: int) -> tuple[float, float]:
@@ -117,19 +119,6 @@ def wilson_interval(successes: float, n: int) -> tuple[float, float]:
     centre = (p + z * z / (2 * n)) / weight
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / weight
     return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def sign_test(better: int, worse: int) -> float:
-    """Two-sided p of so uneven a split if an item were as likely to be better as worse.
-
-    Items that are neither do not count; 1 if all are. With outcomes right and wrong this is the
-    exact test of McNemar.
-    """
-    if not better + worse:
-        return 1.0
-    from scipy.stats import binomtest
-
-    return float(binomtest(better, better + worse).pvalue)
 
 
 def bootstrap(
@@ -180,3 +169,149 @@ def _sums(times: NDArray[np.int64], statistics: Statistics) -> Statistics:
     """
     sums = times.astype(np.float64) @ statistics.astype(np.float64)
     return sums.astype(statistics.dtype)
+
+
+# Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a system gains over another in a metric; positive is better. p: None without a test."""
+
+    metric: str
+    difference: float
+    p: float | None
+
+    @classmethod
+    def of_error(cls, metric: str, difference: float, error: float, n_documents: int) -> Gain:
+        """A gain, tested by its standard error against the normal distribution; not of few."""
+        if n_documents < FEWEST_DOCUMENTS:
+            return cls(metric, difference, None)
+        if error > 0:
+            return cls(metric, difference, 2 * NormalDist().cdf(-abs(difference) / error))
+        return cls(metric, difference, 1.0 if difference == 0 else None)
+
+    @property
+    def shown(self) -> float:
+        """The difference as it is printed, so that equal figures are no gain."""
+        return round(self.difference, 2)
+
+    @property
+    def significant(self) -> bool:
+        """Whether chance hardly explains the gain."""
+        return self.p is not None and self.p < SIGNIFICANT
+
+
+def verdict(
+    gains: Sequence[Gain],
+    rest: Sequence[Gain] = (),
+    longer: float = 0.0,
+    others: Sequence[Gain] = (),
+) -> str:
+    """Whether a system is better than another, by the tests of its gains.
+
+    gains: in the metrics that decide: those that were optimised, or BLEU; rest: in other metrics;
+    longer: difference of the length ratios; others: in scores that may be better or worse if higher
+    """
+    both = [*gains, *rest]
+    tested = any(gain.p is not None for gain in both)
+    if not any(gain.shown for gain in both):
+        line = "no difference"
+    elif tested:
+        line = _tested(gains, both, longer)
+    else:
+        parts = [_in_direction(both, sign) for sign in (1, -1)]
+        line = ", ".join(filter(None, parts)) + (_length(longer) if all(parts) else "")
+    for gain in others:
+        if gain.significant:
+            line += f"; {gain.metric} {'higher' if gain.difference > 0 else 'lower'}, significant"
+    if tested or line == "no difference":
+        return line
+    return f"{line}; not tested: fewer than {FEWEST_DOCUMENTS} documents"
+
+
+def judged(gain: Gain) -> str:
+    """The verdict of a gain, with its number and, if it was tested, p."""
+    p = f", {p_text(gain.p)}" if gain.p is not None and gain.shown else ""
+    return f"{verdict([gain])} ({gain.metric} {gain.difference:+.2f}{p})"
+
+
+def _tested(gains: Sequence[Gain], both: Sequence[Gain], longer: float) -> str:
+    """The direction of the gains that decide, if they agree; then all metrics that differ."""
+    signs = {1 if gain.difference > 0 else -1 for gain in gains if gain.significant}
+    sign = signs.pop() if len(signs) == 1 else 0
+    certain = [gain for gain in both if gain.significant]
+    unsure = [gain for gain in both if not gain.significant]
+    if sign:
+        alike = [gain.metric for gain in certain if gain.difference * sign > 0]
+        rest = [gain.metric for gain in unsure if gain.difference * sign >= 0]
+        head = f"{'better' if sign > 0 else 'worse'}, significant in {_listed(alike)}"
+        head += f", not in {_listed(rest)}" if rest else ""
+        certain = [gain for gain in certain if gain.difference * sign < 0]
+    else:
+        names = _listed([gain.metric for gain in unsure])
+        head = f"no significant difference in {names}" if names else ""
+    mixed = ""
+    if not sign and len({gain.difference > 0 for gain in certain}) > 1:
+        certain.sort(key=lambda gain: gain.difference < 0)
+        told = [
+            f"{_in_direction([x], 1) or _in_direction([x], -1)} ({p_text(x.p)})" for x in certain
+        ]
+        mixed, certain = f"{MIXED}{', '.join(told)}", []
+    differing = [_in_direction(certain, way, ", significant") for way in (1, -1)]
+    differing.append(_in_direction(unsure, -sign, ", not significant"))
+    length = _length(longer) if mixed or any(differing) else ""
+    return "; ".join(filter(None, [mixed, head, *differing])) + length
+
+
+def _in_direction(gains: Sequence[Gain], sign: int, test: str = "") -> str:
+    """`BLEU and TER better` and what the test says, of the gains of a sign; '' without any."""
+    names = [gain.metric for gain in gains if gain.difference * sign > 0]
+    return f"{_listed(names)} {'better' if sign > 0 else 'worse'}{test}" if names else ""
+
+
+def answer(verdict: str) -> tuple[str, str]:
+    """What a verdict answers to "is it better?", and its direction: `up`, `down` or `same`.
+
+    "but": another metric differs significantly in the other direction.
+    """
+    if verdict.startswith(MIXED):
+        return "Mixed", "same"
+    for word, other, short, direction in (
+        ("better", "worse", "Yes", "up"),
+        ("worse", "better", "No", "down"),
+    ):
+        if verdict.startswith(word):
+            return f"{short}{', but' * (f'{other}, significant' in verdict)}", direction
+    return "No" if verdict == "no difference" else "Not certain", "same"
+
+
+def idle(models: Sequence[tuple[str, float, int]], sentences: int) -> str:
+    """Which language models contribute nothing to the choices of sentences; '' for none.
+
+    models: name, weight, and number of choices that would be others without the model's score.
+    """
+    lines = [
+        f"your language model {name} contributes nothing (weight {weight:.3g}): without it "
+        f"{changed:,} of {sentences:,} choices would be others"
+        for name, weight, changed in models
+        if changed < _IDLE * sentences
+    ]
+    return "; ".join(lines)
+
+
+def p_text(p: float | None) -> str:
+    """`p 0.042` or `p < 0.001`; '' for None."""
+    return "" if p is None else f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
+def _length(longer: float) -> str:
+    """What may explain that metrics differ: another length of the output."""
+    if abs(longer) < _OTHER_LENGTH:
+        return ""
+    return f"; the output is {'longer' if longer > 0 else 'shorter'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`BLEU, chrF and TER`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

@@ -4,11 +4,11 @@ A row of statistics is `[edits, reference length]` (float64): edits, shifts incl
 reference, and the mean length of the references in words. Rows add up; the score of a sum is the
 negative of sacrebleu's corpus score.
 
-TER with free shifts is NP-hard; every tool searches greedily, and the number found depends on how.
-Here it is done as in sacrebleu 2 (after Tercom): in each round all shifts of up to 10 words, to a
-place at most 50 words away where the reference has them, are tried, until 1000 have been; the one
-that saves most edits is made (of equals the longest, then the first, then that to the first
-place). Edit distances are those within a band around the diagonal.
+TER with free shifts is NP-hard; every tool searches greedily, and the number depends on how. Here
+it is done as in sacrebleu 2 (after Tercom): in each round all shifts of up to 10 words, to a place
+at most 50 words away where the reference has them, are tried, until 1000 have been; that which
+saves most edits is made (of equals the longest, then the first, then that to the first place). Edit
+distances are those within a band around the diagonal.
 
 Snover et al. (2006), section 2.2, https://aclanthology.org/2006.amta-papers.25; Post (2018),
 https://aclanthology.org/W18-6319; https://github.com/mjpost/sacrebleu, `lib_ter.py`.
@@ -162,9 +162,8 @@ def _alignment(
 ) -> tuple[Words, NDArray[np.int64], NDArray[np.int64]]:
     """The word of the hypothesis at or before each of the reference (m,), −1 for none; and errors.
 
-    Those are the numbers of wrong words among the first i of the hypothesis (n+1,), and among the
-    first j of the reference (m+1,). Of equal costs a pair of words comes first, then a word that
-    only the hypothesis has.
+    Those are the numbers of wrong words in prefixes of the hypothesis (n+1,), of the reference
+    (m+1,). Of equal costs a pair comes first, then a word that only the hypothesis has.
     """
     i, j = len(words), len(reference)
     places = np.zeros(j, np.int64)
@@ -211,7 +210,7 @@ def _best_shift(
     n, m = len(words), len(reference)
     places, wrong, missed = _alignment(words, reference, costs)
     above, row, other = np.empty(m + 1, np.int64), np.empty(m + 1, np.int64), np.empty_like(words)
-    best, found = (-_INFINITE, 0, 0, 0), words
+    best, shifted = (-_INFINITE, 0, 0, 0), words
     for start in range(n):
         for source in range(max(0, start - _FARTHEST), min(m, start + _FARTHEST + 1)):
             length = 0
@@ -238,7 +237,7 @@ def _best_shift(
                     saved = costs[n, m] - _distance(other, reference, first, above, row)
                     tried += 1
                     if (saved, length, -start, -target) > best:
-                        best, found = (saved, length, -start, -target), other.copy()
+                        best, shifted = (saved, length, -start, -target), other.copy()
                 if tried >= _TRIES:
-                    return best[0], found, tried
-    return best[0], found, tried
+                    return best[0], shifted, tried
+    return best[0], shifted, tried

@@ -40,10 +40,7 @@ _ENDS = frozenset('.!?…:"“”„«»')  # a sentence or a quotation may begi
 
 @dataclass(frozen=True, slots=True)
 class WordClass:
-    """A kind of words: its name in reports, and the words of a sentence that belong to it.
-
-    Those are returned as they are compared.
-    """
+    """A kind of words: its name, and the words of a sentence that belong to it, as compared."""
 
     name: str
     members: Callable[[Sequence[str]], list[str]]
@@ -57,20 +54,19 @@ def listed_words(name: str, words: frozenset[str]) -> WordClass:
 def names_of(words: Sequence[str], excluded: frozenset[str]) -> list[str]:
     """Words with a capital that do not begin a sentence, but for those of a list, such as `I`.
 
-    A sentence begins with the line, and behind a token that is a full stop, another mark that
-    ends sentences, a colon or a quotation mark. Lines without a lower-case letter have no names.
+    Lines without a lower-case letter have no names.
     """
     if not any(letter.islower() for word in words for letter in word):
         return []
-    found, begins = [], True
+    names, begins = [], True
     for word in words:
         if not any(map(str.isalnum, word)):
             begins = begins or not _ENDS.isdisjoint(word)
             continue
         if word[0].isupper() and not begins and word.lower() not in excluded:
-            found.append(word)
+            names.append(word)
         begins = False
-    return found
+    return names
 
 
 def content_words(
@@ -80,10 +76,7 @@ def content_words(
     least: int = 0,
     most: int | None = None,
 ) -> list[str]:
-    """Words with a letter, outside lists of closed classes, of a frequency from `least` to `most`.
-
-    counts: of lower-case words, 0 for others.
-    """
+    """Words with a letter, outside closed classes, with a count from `least` to `most`."""
     return [
         word
         for word in map(str.lower, words)
@@ -105,27 +98,28 @@ def closed_classes(
 def english_classes(
     lists: Mapping[str, frozenset[str]], frequencies: Mapping[str, int] | None, notices: Notices
 ) -> list[WordClass]:
-    """The lists of `CLOSED`, English unless given, then names and content words, then other lists.
+    """The lists of `CLOSED`, by default English, then names and content words, then other lists.
 
-    lists: by name, in place of those that have this name; frequencies: counts of words, with which
-    content words are divided into `BINS`, too.
+    frequencies: counts of words, with which content words are divided into `BINS`, too
     """
     closed = closed_classes(lists, notices)
     union = frozenset[str]().union(*closed.values())
-    found = {name: listed_words(name, words) for name, words in closed.items()}
-    found["names"] = WordClass("names", partial(names_of, excluded=closed["pronouns"]))
+    classes = {name: listed_words(name, words) for name, words in closed.items()}
+    classes["names"] = WordClass("names", partial(names_of, excluded=closed["pronouns"]))
     content = partial(content_words, closed=union, counts=frequencies or {})
-    found["content"] = WordClass("content", content)
+    classes["content"] = WordClass("content", content)
     for least, most in BINS if frequencies is not None else ():
         span = f"{least}+" if most is None else f"{least}" if most == least else f"{least}-{most}"
         name = f"content {span}"
-        found[name] = WordClass(name, partial(content, least=least, most=most))
-    return [*(found | {name: listed_words(name, words) for name, words in lists.items()}).values()]
+        classes[name] = WordClass(name, partial(content, least=least, most=most))
+    return [
+        *(classes | {name: listed_words(name, words) for name, words in lists.items()}).values()
+    ]
 
 
 def read_words(path: str | Path, notices: Notices) -> frozenset[str]:
     """Words of a file, one a line, in lower case; InputError for a line with more, or for none."""
-    source, found = display(path), set[str]()
+    source, entries = display(path), set[str]()
     for line, content in enumerate(read_lines(path, notices, max_bytes=_LIST_BYTES), 1):
         words = content.decode().split()
         if len(words) > 1:
@@ -135,10 +129,10 @@ def read_words(path: str | Path, notices: Notices) -> frozenset[str]:
                 source=source,
                 line=line,
             )
-        found.update(html.unescape(word).lower() for word in words)
-    if not found:
+        entries.update(html.unescape(word).lower() for word in words)
+    if not entries:
         raise InputError("expected a word a line, found no word", source=source)
-    return frozenset(found)
+    return frozenset(entries)
 
 
 def read_frequencies(path: str | Path, notices: Notices) -> dict[str, int]:
@@ -146,7 +140,7 @@ def read_frequencies(path: str | Path, notices: Notices) -> dict[str, int]:
 
     InputError for another line.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     for line, content in enumerate(read_lines(path, notices, max_bytes=_MOST_BYTES), 1):
         parts = content.decode().split()
         if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit()):
@@ -156,8 +150,8 @@ def read_frequencies(path: str | Path, notices: Notices) -> dict[str, int]:
                 source=display(path),
                 line=line,
             )
-        found[html.unescape(parts[0]).lower()] += int(parts[1][:18])
-    return dict(found)
+        counts[html.unescape(parts[0]).lower()] += int(parts[1][:18])
+    return dict(counts)
 
 
 def class_statistics(
@@ -166,12 +160,11 @@ def class_statistics(
     references: Iterable[Sequence[bytes]],
     split: Callable[[bytes], list[str]],
 ) -> NDArray[np.int64]:
-    """Statistics (n, C, 3) of the n hypotheses of T sentences, one sentence's after another's.
+    """Statistics (n, C, 3) of the n hypotheses of T sentences. O(words · classes) time.
 
-    classes: C, one or more. split: words of a line, in which escapes of Moses are undone here. Of
-    several references that counts with which a hypothesis has the greatest F1 of a class in its
-    sentence, the first of equal ones; where both have no word of the class, F1 is 1.
-    O(words · classes) time.
+    split: words of a line, in which escapes of Moses are undone here. Of several references that
+    counts with which a hypothesis has the greatest F1 of a class in its sentence, the first of
+    equal ones; where both have no word of the class, F1 is 1.
     """
 
     def counted(line: bytes) -> list[Counter[str]]:
@@ -183,11 +176,11 @@ def class_statistics(
         targets = [counted(line) for line in lines]
         for line in group:
             for c, words in enumerate(counted(line)):
-                found = (
+                rows_of_targets = (
                     ((words & target[c]).total(), words.total(), target[c].total())
                     for target in targets
                 )
-                rows.append(max(found, key=_f1))
+                rows.append(max(rows_of_targets, key=_f1))
     return np.array(rows, dtype=np.int64).reshape(-1, len(classes), 3)
 
 

@@ -33,13 +33,14 @@ from rerank.metrics.bleu import (
 from rerank.metrics.discourse import EnglishF1, Terms
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
+    Gain,
     bootstrap,
     bootstrap_p_value,
     percentile_interval,
     sign_flip_p_value,
-    sign_test_p_value,
+    sign_test,
+    verdict,
 )
-from rerank.metrics.verdict import Gain, verdict
 from rerank.metrics.word_classes import (
     WordClass,
     WordF1,
@@ -186,7 +187,7 @@ def evaluate(
         if isinstance(metric, EnglishF1):
             metric.check_language()
     for name in [name for name, own in named.items() if _is_absent(own, rows[name])]:
-        notices.add(f"metric {name} left out: the references have nothing that it counts")
+        notices.add("metric-left-out", name=name)
         del named[name]
     scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
     means = {
@@ -200,7 +201,7 @@ def evaluate(
     readable = {}
     if plain is not None:
         for name, given in named.items():
-            metric = given.of_tokens("13a") if isinstance(given, Bleu) else given
+            metric = type(given)("13a") if isinstance(given, Bleu) else given
             readable[name] = compare(metric.name, metric, _of_documents(metric, documents, plain))
     for name, files in line_scores.items():
         sums = _sums_of_lines([own for own, _ in files], documents)
@@ -250,12 +251,11 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            kind = (
-                f"length ratio {system.length_ratio:.3f}, in tuning {tuned:.3f}: the weights were "
-                "tuned on documents of another kind; give the output of the start weights as "
-                "--baseline to see whether they gain"
-            )
-            notices.add(kind, source=system.name)
+            ratios: dict[str, Any] = {
+                "ratio": f"{system.length_ratio:.3f}",
+                "tuned": f"{tuned:.3f}",
+            }
+            notices.add("length-ratio", source=system.name, **ratios)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
@@ -414,7 +414,7 @@ def compared(
             if len(rows) >= FEWEST_DOCUMENTS:
                 resampling = bootstrap_p_value(score.score, found[0].score, drawn, draws[0])
             gains = metric.scores(own) - metric.scores(first)
-            signs = sign_test_p_value(int((gains > 0).sum()), int((gains < 0).sum()))
+            signs = sign_test(int((gains > 0).sum()), int((gains < 0).sum()))
             score = replace(
                 score,
                 difference=score.score - found[0].score,

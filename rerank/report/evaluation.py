@@ -13,8 +13,8 @@ from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
     MOST_EXACT,
     RESAMPLES,
+    SIGNIFICANT,
 )
-from rerank.metrics.verdict import SIGNIFICANT
 from rerank.table import Column, Form, Table, one_line, p_value
 
 Interval: TypeAlias = tuple[float, float]

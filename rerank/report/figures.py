@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rerank.report.run_report import RunReport
-    from rerank.tuning.provenance import Section
+    from rerank.tuning.tuners.ascent import Section
 
 _COLUMNS = 4
 FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
@@ -44,7 +44,7 @@ def plot_sections(
     about the size of all weights; the tuned weight is marked, and the range where the objective
     loses at most `NEAR` is shaded.
     """
-    from rerank.tuning.provenance import NEAR
+    from rerank.tuning.tuners.ascent import NEAR
 
     rows = max(1, -(-len(found) // _COLUMNS))
     figure = _empty(3.2 * _COLUMNS, 2.4 * rows + 1.2)

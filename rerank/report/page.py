@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from rerank.errors import visible
-from rerank.metrics.verdict import MIXED, SIGNIFICANT, answer, p_text
+from rerank.metrics.significance import MIXED, SIGNIFICANT, answer, p_text
 from rerank.report.evaluation import NAMES, MetricScore
 from rerank.report.explanation import word_runs
 from rerank.report.run_report import LEAST, ChangedSentence, ReportedDocument, RunReport

@@ -174,12 +174,7 @@ class Decoding:
                 empty = [b""] * self.documents.n_sentences
                 self.outputs.setdefault(name, empty)[line] = text.encode()
         if lacking := self.documents.n_sentences - len(seen):
-            self._notices.add(
-                "sentence that the trace has not, taken as one without candidates, whose "
-                "translation is empty",
-                source=display(self._trace),
-                count=lacking,
-            )
+            self._notices.add("sentence-without-trace", source=display(self._trace), count=lacking)
 
     def against(self, lines: Sequence[bytes]) -> None:
         """Take the lines of a text, one for each sentence, as the baseline."""

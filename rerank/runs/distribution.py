@@ -19,24 +19,31 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
-from rerank.files.terminal import Terminated
-from rerank.files.torchrun import (
+from rerank.files.paths import FilePath
+from rerank.files.terminal import (
+    Terminated,
+    local_number,
     number_of_processes,
-    others_alive,
     process_number,
-    sharing_documents,
 )
 from rerank.notices import Notices, Printer
 from rerank.runs.options import Messages, RunOptions
 
+if TYPE_CHECKING:
+    import torch
+
+    from lm.training.processes import Processes
+
+LONGEST_SHARD = timedelta(days=30)  # torch ends a process that has waited for longer
 LOCAL = "local"
 SHARDS_PER_WORKER = 4  # the last workers wait for a quarter of a share, not for a whole one
 RETRIES = 3  # of a task whose worker was killed
@@ -261,3 +268,61 @@ def _probe(cache: str | Path | None) -> Iterator[tuple[Path, str]]:
         yield path, token
     finally:
         path.unlink(missing_ok=True)
+
+
+# Processes of torchrun
+
+
+@contextmanager
+def processes(
+    device: torch.device, inputs: Sequence[FilePath], patience: timedelta | None = None
+) -> Iterator[tuple[torch.device, Processes]]:
+    """The device of this process, and the processes among which it is.
+
+    Each of several processes on one machine has a CUDA device of its own, and all of them read the
+    inputs: UsageError for standard input. patience: how long each waits for the others.
+    """
+    import torch
+
+    from lm.training.processes import joined
+
+    if number_of_processes() > 1:
+        if "-" in map(str, inputs):
+            raise UsageError(
+                "several processes cannot share standard input; name files instead of -"
+            )
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", local_number())
+    with joined(device, patience) as group:
+        yield device, group
+
+
+@contextmanager
+def sharing_documents(inputs: Sequence[FilePath]) -> Iterator[Processes]:
+    """The processes of `torchrun` that share the documents of a run.
+
+    They send numbers and short messages to each other over the CPU, wherever the models are.
+    RerankError if another one ends before its part of the work is done.
+    """
+    import torch
+
+    with processes(torch.device("cpu"), inputs, LONGEST_SHARD) as (_, group):
+        yield group
+
+
+@contextmanager
+def others_alive(
+    after: str = "the scores so far are in the cache, and the same command goes on from there",
+) -> Iterator[None]:
+    """A wait for the other processes: RerankError in place of torch's error if one has ended.
+
+    after: what the error says of the work so far.
+    """
+    try:
+        yield
+    except RuntimeError as fault:
+        reason = str(fault).split("\n", 1)[0]
+        raise RerankError(
+            f"another process has ended before its documents were scored; {after} (torch: "
+            f"{reason:.120})"
+        ) from None

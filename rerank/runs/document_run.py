@@ -41,7 +41,6 @@ _DIRECTIONS = {  # of a search, for people
     Direction.BOTH: "; models read documents in both directions: sweeps from the better of the two "
     "paths that a beam finds in one direction",
 }
-_IMPOSSIBLE = "document in which no possible path was found, left with its first candidates"
 
 
 class Stopwatch:
@@ -218,7 +217,7 @@ class Run(ABC):
                     for result in results:
                         extinct = result.posterior is not None and result.posterior.extinct
                         if extinct or result.score == -np.inf:
-                            self.notices.add(_IMPOSSIBLE, source=self.name)
+                            self.notices.add("impossible-document", source=self.name)
             found = iter(zip(documents, results or [NO_CANDIDATES] * len(documents), strict=True))
             decoded = []
             for name, kbest in batch:
@@ -362,12 +361,8 @@ class LinearModel:
         for scorer in run.scorers:
             tuned = models.get(scorer.name) if isinstance(models, dict) else None
             if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
-                run.notices.add(
-                    f"weights tuned with another model, or other options of it, as "
-                    f"{scorer.name}; give --lm {scorer.name}={tuned.get('folder')} as in tuning, "
-                    "or tune again",
-                    source=self.source,
-                )
+                name, folder = scorer.name, tuned.get("folder")
+                run.notices.add("other-model", source=self.source, name=name, folder=folder)
 
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
         """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""

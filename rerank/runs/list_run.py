@@ -316,9 +316,7 @@ class ListRun(Run):
         if held is not None:
             self._held = held
             for one in notices:
-                self.notices.add(
-                    one.kind, source=one.first, count=one.count, names=one.names, asked=one.asked
-                )
+                self.notices.take(one)
         return counts, words
 
     def read(self) -> Iterator[NamedLists]:
@@ -366,7 +364,7 @@ class ListRun(Run):
                 )
         yield
         if self.cache is not None and not self.cache.writable:
-            faults = "; ".join(notice.kind for notice in self.notices if "cache" in notice.kind)
+            faults = "; ".join(one.sentence for one in self.notices if "cache" in one.kind.name)
             raise RerankError(f"shard {shard}: {faults}; its scores are lost")
         announce(f"shard {shard}: the scores are in the cache")
 

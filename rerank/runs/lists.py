@@ -249,12 +249,8 @@ def _check_documents(
                     line=line + 1,
                 )
     if joined:
-        kind = (
-            f"document of --docs that joins documents which {lists.name} itself has; leave out "
-            "--docs, or give that of these lists"
-        )
-        line, count = joined[0], len(joined)
-        notices.add(kind, source=display(lists.docs or ""), line=line, count=count)
+        source, n = display(lists.docs or ""), len(joined)
+        notices.add("joined-documents", source=source, line=joined[0], count=n, list=lists.name)
 
 
 @dataclass(frozen=True, slots=True)

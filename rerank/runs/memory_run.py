@@ -19,7 +19,7 @@ from rerank.errors import ArgumentError, InputError, printable
 from rerank.files.lines import RereadFile
 from rerank.files.run_files import no_option
 from rerank.formats.translations import check_document
-from rerank.notices import Notices, RerankWarning, kind_name, log
+from rerank.notices import Notice, Notices, RerankWarning, log
 from rerank.options import KeywordErrors, with_keywords
 from rerank.registry import SIDE_INFORMATION
 from rerank.runs.document_run import Run
@@ -47,24 +47,14 @@ class PythonWarnings(Notices):
     It names keywords of Python where the shell has flags.
     """
 
-    def add(
-        self,
-        kind: str,
-        *,
-        source: str = "",
-        line: int | None = None,
-        count: int = 1,
-        names: Sequence[str] = (),
-        asked: bool = False,
-    ) -> None:
+    def take(self, notice: Notice) -> None:
         """Count a warning, and issue it if it is the first of its kind."""
-        known = kind in self._by_kind
-        super().add(kind, source=source, line=line, count=count, names=names, asked=asked)
-        if not known:
-            notice = self._by_kind[kind]
+        known = {one.sentence for one in self}
+        super().take(notice)
+        if notice.sentence not in known:
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
             text = with_keywords(printable(text), "tune-mert")
-            warning = RerankWarning(text, kind_name(kind))
+            warning = RerankWarning(text, notice.kind.name)
             warnings.warn(warning, stacklevel=_caller_level())
 
 

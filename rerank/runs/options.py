@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,10 +13,9 @@ import click
 
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
-from rerank.files.terminal import progress_shown, say, show, width
-from rerank.files.torchrun import process_number
+from rerank.files.terminal import process_number, progress_shown, say, show, width
 from rerank.formats.unsegmented import UnsegmentedText
-from rerank.notices import Notices, vain
+from rerank.notices import Notices
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.model_options import (
@@ -34,6 +33,7 @@ from rerank.values import (
     FOLDER,
     TEXT,
     WEIGHT,
+    DiagnosticName,
     Key,
     MemorySize,
     Pair,
@@ -460,9 +460,9 @@ class Messages:
         rare=True,
     )
     allow: tuple[str, ...] = option(
-        "Kind of warnings that --strict accepts: its name, as warnings end in it, or the first "
-        "words of the name; repeatable.",
-        type=TEXT,
+        "Kind of warnings that --strict accepts: its code or its name, as warnings end in them; "
+        "repeatable.",
+        type=DiagnosticName(),
         default=(),
         metavar="KIND",
         rare=True,
@@ -503,17 +503,11 @@ class Messages:
                 yield notices
         finally:
             self.report(notices)
-        self.announce_vain([notice.kind for notice in notices])
 
     def report(self, notices: Notices) -> None:
         """Print the warnings so far: before work that is long, and at the end."""
         for line in notices.lines():
             self.announce(f"warning: {line}")
-
-    def announce_vain(self, kinds: Collection[str]) -> None:
-        """Print the names of `--allow` that no kind of warning of a whole run has."""
-        for line in vain(self.allow, kinds):
-            self.announce(line)
 
 
 def default_weight_option() -> Any:

@@ -47,7 +47,7 @@ from decoders.marginals import is_chain, max_marginals
 from decoders.result import Direction, SearchResult
 from rerank.corpus.columns import column_names
 from rerank.corpus.kbest import KBest
-from rerank.metrics.verdict import idle
+from rerank.metrics.significance import idle
 from rerank.scorers.agreement import votes_of
 from rerank.scorers.features import (
     DocumentFeatures,

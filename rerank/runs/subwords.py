@@ -70,8 +70,7 @@ def subwords(option: str, tokenizer: str, words: list[bytes], text: SideText) ->
     """
     import numpy as np
 
-    from lm.sentencepiece_model import MOST_BYTES, read_pieces
-    from lm.subwords import SubwordError, learn
+    from lm.subwords import MOST_BYTES, SubwordError, learn, read_pieces
 
     counts = np.bincount(text.tokens, minlength=len(words)).tolist()
     frequencies = dict(zip(words, counts, strict=True))

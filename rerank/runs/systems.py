@@ -491,5 +491,4 @@ def _check(text: Translation, documents: Documents, notices: Notices) -> None:
                 source=text.name,
             )
     if count := sum(line is None for line in text.lines):
-        kind = "segment without translation, for which the system has no candidate"
-        notices.add(kind, source=text.name, count=count)
+        notices.add("segment-without-candidate", source=text.name, count=count)

@@ -213,9 +213,7 @@ def training_texts(
     profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
     note_preparation(profiles, notices, source=text.source)
     if raw.n_documents == 1 and not across:
-        notices.add(
-            f"training text is one document; {_PARTED[documents]}", source=display(train.text)
-        )
+        notices.add("one-document", source=display(train.text), cure=_PARTED[documents])
     vocabularies: dict[str, Vocabulary] = {}
     beside: dict[str, SideText] = {}
     for kind, path in train.side.items():
@@ -327,12 +325,7 @@ def read_text(
         alone = int(np.count_nonzero(np.diff(corpus.documents) == 1))
         text.check_documents(corpus.n_documents, alone, notices)
     if empty := int(np.count_nonzero(np.diff(corpus.sentences) == 0)):
-        notices.add(
-            "blank line read as a sentence without words, as --documents equals says",
-            source=text.source,
-            count=empty,
-            asked=True,
-        )
+        notices.add("blank-sentence", source=text.source, count=empty, asked=True)
     return words, corpus
 
 

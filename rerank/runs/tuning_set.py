@@ -110,7 +110,7 @@ def tune_documents(
     corpus = read_set(run, references, metrics, features, announce)
     options = plan.objective
     if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):
-        run.notices.add("documents without any candidate, counted as one more document")
+        run.notices.add("documents-without-candidates")
 
     tables = _tables(corpus, search)
 

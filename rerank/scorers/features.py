@@ -448,11 +448,14 @@ class UnknownWords:
                 repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
             )
             notices.add(
-                f"{unit} unknown to {name} ({self.share:.1%} of them; most frequent: {words}): "
-                "expected the language and the segmentation that it was trained with; "
-                f"{cure or 'give the model of this language'}",
+                "foreign-text",
                 source=source,
                 count=self.oov,
+                unit=unit,
+                name=name,
+                share=f"{self.share:.1%}",
+                words=words,
+                cure=cure or "give the model of this language",
             )
 
     def warn(
@@ -477,10 +480,13 @@ class UnknownWords:
                 repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
             )
             notices.add(
-                f"word unknown to {name} ({self.share:.1%} of the {text}'s words, {trained:.1%} "
-                f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
-                f"tokenisation and subwords; the {text}s must look like the training text"
-                f"{'; ' * bool(cure)}{cure}",
+                "unknown-words",
                 source=source,
                 count=self.oov,
+                name=name,
+                share=f"{self.share:.1%}",
+                text=text,
+                trained=f"{trained:.1%}",
+                words=words,
+                cure=f"{'; ' * bool(cure)}{cure}",
             )

@@ -33,11 +33,11 @@ import numpy as np
 from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import KBest
-from rerank.corpus.repeated_items import tokens_of
 from rerank.errors import InputError, UsageError, printable
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.document_files import text_lines
+from rerank.metrics.discourse import script_tokens
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.model_options import GLOSSARY, glossary_value
@@ -125,7 +125,7 @@ class Glossary:
 
     def tokens(self, text: str) -> list[str]:
         """Tokens of a text, as they are compared."""
-        return tokens_of(text, case=self._case)
+        return script_tokens(text, case=self._case)
 
     def found_in(self, source: str) -> list[int]:
         """Terms of a source sentence, by number, in rising order."""
@@ -299,12 +299,7 @@ def warn_of_unused(
     """A warning of the terms, but those seen, that no source sentence has."""
     unused = [_shown(term.source) for i, term in enumerate(glossary.terms) if i not in seen]
     if unused:
-        notices.add(
-            "term of the glossary that no source sentence has; is --source the text as it was, and "
-            "should inflection=yes stand behind the file?",
-            source=source,
-            names=unused,
-        )
+        notices.add("unused-term", source=source, names=unused)
 
 
 def check_terms(value: str, source: FilePath, notices: Notices) -> None:

@@ -63,10 +63,9 @@ from rerank.scorers.features import (
 )
 from rerank.scorers.histories import ContextualProblem, located
 
-# in nats a sentence: recipes/bench/errors.py; tf32 has three bits more than bfloat16, and rounds
+# in nats a sentence: recipes/bench; tf32 has three bits more than bfloat16, and rounds
 # the operands of small products, too
 ERRORS = {"float32": 1.2e-4, "tf32": 0.125, "bfloat16": 0.5}
-_SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
 Places: TypeAlias = NDArray[np.int64]
@@ -168,7 +167,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if memory ran out: batches are smaller since then, and scoring is slower."""
         if self._engine.backend.shortages:
-            notices.add(_SHORTAGE, source=source, names=[self.label])
+            notices.add("out-of-memory", source=source, names=[self.label])
         self._engine.backend.shortages = 0
 
     def passes(self, k: float) -> float:

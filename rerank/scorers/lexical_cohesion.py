@@ -36,15 +36,15 @@ from numpy.typing import NDArray
 
 from decoders.problem import Array, DocumentProblem, Indices
 from rerank.corpus.kbest import Document, KBest, split_words
-from rerank.corpus.repeated_items import (
+from rerank.errors import InputError, UsageError
+from rerank.files.encoding import NUMBER
+from rerank.metrics.discourse import (
     SOURCE_RUN,
     TARGET_RUN,
     links_of,
     runs_of,
-    tokens_of,
+    script_tokens,
 )
-from rerank.errors import InputError, UsageError
-from rerank.files.encoding import NUMBER
 from rerank.scorers.agreement import votes_of
 
 SHARE, VOCABULARY = 0.5, 10_000
@@ -295,7 +295,7 @@ def found_translations(
 
     sources: (S,) sentences; lists: texts of the K candidates of each; votes: (K,) of each.
 
-    Source items s are runs of up to 4 tokens (`rerank.corpus.repeated_items`; of characters in
+    Source items s are runs of up to 4 tokens (`rerank.metrics.discourse`; of characters in
     Chinese) with letters or digits, but no single characters, in N(s) sentences, two at least and
     half of all at most; target items g are runs of up to 3 tokens in candidates of at least two
     sentences that have s. With p(g) the sum over all sentences of the share of votes whose texts
@@ -311,8 +311,8 @@ def found_translations(
     candidates) time and memory, and a product of two sparse matrices: 0.1 s for a document of 100
     sentences and 4 systems.
     """
-    items = [runs_of(tokens_of(source), SOURCE_RUN) for source in sources]
-    texts = [[runs_of(tokens_of(text), TARGET_RUN) for text in own] for own in lists]
+    items = [runs_of(script_tokens(source), SOURCE_RUN) for source in sources]
+    texts = [[runs_of(script_tokens(text), TARGET_RUN) for text in own] for own in lists]
     shares = [Counter[str]() for _ in texts]
     for own, weights, of_sentence in zip(texts, votes, shares, strict=True):
         for runs, weight in zip(own, (weights / weights.sum()).tolist(), strict=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.files.torchrun import local_number, local_processes
+from rerank.files.terminal import local_number, local_processes
 from rerank.registry import MODELS, PROGRAM, SCORERS, SIDE_INFORMATION
 from rerank.scorers.hugging_face import (
     HUGGING_FACE,
@@ -39,7 +39,7 @@ from rerank.scorers.model_options import LanguageModelOption
 _DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
 _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 # of a model, for each thread after the first: below, threads wait for each other longer than they
-# compute (`recipes/bench/threads.py`)
+# compute (recipes/bench, *Threads*)
 _PARAMETERS_A_THREAD = 200_000
 
 

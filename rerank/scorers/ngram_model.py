@@ -108,11 +108,7 @@ def read_ngrams(path: FilePath, notices: Notices) -> NGramModel:
     except ArpaError as fault:
         raise InputError(str(fault), source=display(path), line=fault.line) from None
     if not model.unknown_share:
-        notices.add(
-            "n-gram model without <unk>: unknown words get the log10 probability -100, as in "
-            "KenLM; train it with an unknown class if the texts have such words",
-            source=display(path),
-        )
+        notices.add("no-unknown-word", source=display(path))
     return model
 
 

@@ -31,7 +31,7 @@ from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST, NUMBER
 from rerank.files.lines import SURPLUS, digest, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import BLANK, HEAD, Place, list_number, numbers_cure
+from rerank.formats.tokens import HEAD, Place, list_number, numbers_cure
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
 
@@ -88,7 +88,7 @@ class FileScorer(FeatureSource):
 
     def number(self, token: bytes, line: int) -> float:
         """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
-        clipped = partial(self.place.note, "infinite number, clipped", line=line, asked=True)
+        clipped = partial(self.place.note, "infinite-number", line=line, asked=True)
         try:
             return list_number(self.info.clip_inf, clipped)(token.strip(b" \t\r"), self.name)
         except InputError as fault:
@@ -350,7 +350,7 @@ class PairScores(FileScorer):
         """Whether a line belongs to the current document; its value is put into `flat`."""
         fields = self._fields(line)
         if not fields:
-            self.place.note(BLANK)
+            self.place.note("blank-line")
             return True
         if self._document(fields[0]) > self._rank:
             return False

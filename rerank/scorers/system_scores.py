@@ -235,8 +235,8 @@ class SystemScores:
         for row in rows:
             m, t = self._rows.get(row.system), places.get((row.document, row.segment))
             if m is None:
-                kind = "row of a system that is no candidate, ignored; there are "
-                notices.add(kind + ", ".join(self._rows), source=source, line=row.line)
+                kind, systems = "row-of-another-system", ", ".join(self._rows)
+                notices.add(kind, source=source, line=row.line, systems=systems)
             elif t is not None:
                 again += [(row, t)] if self._put(m, t, row.value, row.line) else []
             elif row.document in documents and not row.segment.isdecimal():
@@ -247,8 +247,7 @@ class SystemScores:
                     line=row.line,
                 )
             else:
-                kind = "row of a segment that the lists do not have, ignored"
-                notices.add(kind, source=source, line=row.line)
+                notices.add("row-of-another-segment", source=source, line=row.line)
         if again:
             self._refuse_second(given, again, rows_of_systems)
 

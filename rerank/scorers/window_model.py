@@ -345,20 +345,17 @@ class WindowSource(ModelSource[Engine]):
         counts, engine = self.lengths, cast("Any", self._engine)
         if not (counts.contexts or counts.texts):
             return
-        positions = f"{engine.model.positions:,}"
+        model: dict[str, Any] = {"positions": f"{engine.model.positions:,}", "name": self.label}
         if counts.contexts:
-            notices.add(
-                f"context longer than the {positions} positions of {self.label}: its earliest "
-                "sentences were left out; give a window (,sentences=N) to choose it",
-                source=source,
-                count=counts.contexts,
-            )
+            notices.add("long-context", source=source, count=counts.contexts, **model)
         if counts.texts:
             notices.add(
-                f"text longer than the {positions} positions of {self.label}, {self.shortened}",
+                "long-text",
                 source=source,
                 count=len(counts.texts),
                 asked=True,
+                shortened=self.shortened,
+                **model,
             )
         self.lengths = LengthCounts()
 

@@ -1,15 +1,13 @@
 """The goal of a line search: the value of an objective, less the price of shrinkage, on a line.
 
-A line in the space of weights is given by the breaks where choices change along it. Corpus BLEU
-with or without a price of length has a compiled pass over the intervals, which computes few
-logarithms; every other objective is evaluated on all intervals by numpy. Shrinkage is a price for
-leaving the direction of the start weights.
+Corpus BLEU with or without a price of length has a compiled pass over the intervals of a line,
+which computes few logarithms; every other objective is evaluated on all intervals by numpy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -18,29 +16,23 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.files.compilation import njit
-from rerank.metrics import Metric
-from rerank.metrics.bleu import WIDTH, length_ratio, score
+from rerank.metrics.bleu import WIDTH, score
 from rerank.tuning.objective import (
-    BLEU,
     CORPUS_BLEU,
-    CorpusMetric,
-    DocumentMean,
     LengthPenalty,
-    MetricColumns,
     Objective,
-    ObjectiveSum,
     Sums,
-    WorstDocuments,
     at_length,
     hold_length,
     length_of,
 )
-from rerank.tuning.plan import BLEU as BLEU_NAME
 from rerank.tuning.plan import ObjectiveOptions
 
 GAIN = 1e-9  # sums of floats depend on their order; differences up to this are not gains
 _LEAST = 1e-4  # share of the price: smaller gains are ignored, otherwise a climb need not end
 NARROW = 2.0**-40  # width ÷ size of an interval: narrower ones may be rounding of one break
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,16 +48,16 @@ class SearchLine:
     unit: a step of ordinary size, 1 ÷ spread of the direction's slopes
     """
 
-    breaks: NDArray[np.float64]
-    order: NDArray[np.int64]
+    breaks: Floats
+    order: Integers
     changes: Sums
-    documents: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    direction: NDArray[np.float64]
+    documents: Integers
+    weights: Floats
+    direction: Floats
     span: tuple[float, float]
     unit: float
 
-    def intervals(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    def intervals(self) -> tuple[Integers, Floats, Floats]:
         """Numbers of the intervals that have width within the span, left ends, steps inside."""
         return _intervals(self.breaks, self.order, (*self.span, self.unit))
 
@@ -79,14 +71,13 @@ class Step:
 
 
 Products: TypeAlias = tuple[float, float, float, float, float, float]
-"""What the price along a line depends on, for compiled code.
+"""What the price along a line depends on, for compiled code; the anchor is a unit vector.
 
-price, anchor · point, anchor · direction, |point|², point · direction, |direction|²; the anchor is
-a unit vector.
+price, anchor · point, anchor · direction, |point|², point · direction, |direction|²
 """
+FREE: Products = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 Length: TypeAlias = tuple[float, float]
 """Length ratio and its price, for compiled code."""
-FREE: Products = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,13 +88,13 @@ class Shrinkage:
     depend on the size of the weights, as BLEU does not.
     """
 
-    anchor: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    anchor: Floats
+    scale: Floats
     price: float
 
-    def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
+    def along(self, weights: Floats, direction: Floats) -> Products:
         """The products that the price along a line depends on."""
-        anchor, point, step = (one * self.scale for one in (self.anchor, weights, direction))
+        anchor, point, step = (vector * self.scale for vector in (self.anchor, weights, direction))
         anchor = anchor / np.linalg.norm(anchor)
         ahead = float(anchor @ point), float(anchor @ step)
         return (self.price, *ahead, float(point @ point), float(point @ step), float(step @ step))
@@ -132,8 +123,7 @@ class SearchGoal:
     def held(self, start: Sums) -> SearchGoal:
         """The goal with a price on other lengths than that of the start, statistics (…, W).
 
-        How long translations are is a property of documents and of who translated them; a gain
-        that comes of another length says little about new documents.
+        A gain that comes of another length says little about new documents.
         """
         return replace(self, objective=hold_length(self.objective)).at(start)
 
@@ -144,7 +134,7 @@ class SearchGoal:
             return self.objective.name
         return f"{self.objective.name} − {self.shrinkage.price:g} (1 − cosine with the start)"
 
-    def value(self, sums: Sums, weights: NDArray[np.float64]) -> float:
+    def value(self, sums: Sums, weights: Floats) -> float:
         """The value of summed statistics (D, W) of documents, at weights (F,)."""
         value = self.objective.value(sums)
         return value - cost(0.0, self._products(weights, np.zeros_like(weights)))
@@ -155,18 +145,19 @@ class SearchGoal:
         Of intervals with equal values the one with the smallest steps. For m sorted breaks O(m)
         where the objective is compiled, else O(m W).
         """
-        length, steps = self._length(), (*line.span, line.unit)
         products = self._products(line.weights, line.direction)
         gain = _LEAST * products[0]
+        length = self._compiled_length()
         if length is None:
-            size, value = self._best(line, products, here, max(GAIN, gain))
+            size, value = self._best_interval(line, products, here, max(GAIN, gain))
         else:
+            steps = (*line.span, line.unit)
             size, value = _best_interval(
                 line.breaks, line.order, line.changes, steps, length, products, here, gain
             )
         return Step(size, value) if np.isfinite(size) else Step(0.0, here)
 
-    def _best(
+    def _best_interval(
         self, line: SearchLine, products: Products, here: float, gain: float
     ) -> tuple[float, float]:
         """`_best_interval` of an objective that is not compiled."""
@@ -181,7 +172,7 @@ class SearchGoal:
         gains = values[best] > here + gain
         return (float(steps[best]), float(values[best])) if gains else (0.0, here)
 
-    def _length(self) -> Length | None:
+    def _compiled_length(self) -> Length | None:
         """The part of length in an objective that is compiled, None for all others."""
         objective = self.objective
         if objective == CORPUS_BLEU:
@@ -190,7 +181,7 @@ class SearchGoal:
             return objective.ratio, objective.price
         return None
 
-    def _products(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
+    def _products(self, weights: Floats, direction: Floats) -> Products:
         return self.shrinkage.along(weights, direction) if self.shrinkage else FREE
 
 
@@ -198,46 +189,14 @@ BLEU_GOAL = SearchGoal()
 """Corpus BLEU and nothing else."""
 
 
-def length_ratios(sums: Sums) -> tuple[NDArray[np.float64], float]:
-    """Length ratio of each document with words in its references, and their standard deviation.
-
-    sums: (D, W) summed statistics. The deviation is weighted by the lengths of the references.
-    """
-    own = sums[sums[:, WIDTH - 1] > 0, :WIDTH]
-    ratios, words = length_ratio(own), own[:, WIDTH - 1]
-    variance = float(words @ (ratios - length_of(sums)) ** 2) / max(float(words.sum()), 1.0)
-    return ratios, math.sqrt(variance)
-
-
-def objective_of(options: ObjectiveOptions, metrics: Sequence[Metric]) -> Objective:
-    """The objective on statistics that hold the columns of these metrics, BLEU's first.
-
-    `metrics` has BLEU, then every other metric that the options name, in this order.
-    """
-    others, begin = iter(metrics[1:]), WIDTH
-    parts: list[tuple[float, Objective]] = []
-    for name, weight in options.metrics:
-        columns = BLEU
-        if name != BLEU_NAME:
-            other = next(others)
-            columns = MetricColumns(other.name, begin, begin + other.width, other.scores)
-            begin += other.width
-        one: Objective = DocumentMean(columns) if options.documents else CorpusMetric(columns)
-        if options.worst is not None:
-            one = WorstDocuments(options.worst / 100, columns)
-        parts.append((weight, one))
-    (weight, only), *more = parts
-    return only if weight == 1 and not more else ObjectiveSum(tuple(parts))
-
-
 def goal_of(
     options: ObjectiveOptions,
     objective: Objective,
     first: Sums,
-    start: NDArray[np.float64],
+    start: Floats,
     *,
     settled: bool,
-    scale: Callable[[], NDArray[np.float64]],
+    scale: Callable[[], Floats],
 ) -> SearchGoal:
     """The goal of a search from weights `start` (F,) of the tuned features.
 
@@ -265,8 +224,8 @@ def goal_of(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _best_interval(
-    breaks: NDArray[np.float64],
-    order: NDArray[np.int64],
+    breaks: Floats,
+    order: Integers,
     changes: Sums,
     steps: tuple[float, float, float],
     length: Length,
@@ -274,14 +233,11 @@ def _best_interval(
     here: float,
     gain: float,
 ) -> tuple[float, float]:
-    """A step into the best interval and its value; (0, here) if none gains more than `gain`.
-
-    steps: least and greatest step allowed, and one of ordinary size.
-    """
+    """A step into the best interval and its value; (0, here) if none gains more than `gain`."""
     total = np.zeros(WIDTH, dtype=np.int64)
     best, value = 0.0, here + gain
     worth = _worth(value)
-    found = False
+    gains = False
     for i in range(len(order)):
         for k in range(WIDTH):
             total[k] += changes[order[i], k]
@@ -296,25 +252,25 @@ def _best_interval(
                 if products[0] > 0:
                     this -= cost(step, products)
                 if this > value:
-                    best, value, found = step, this, True
+                    best, value, gains = step, this, True
                     worth = _worth(value)
-    return best, (value if found else here)
+    return best, (value if gains else here)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _priced(total: NDArray[np.int64], length: Length) -> float:
+def _priced(total: Integers, length: Length) -> float:
     """BLEU of summed statistics less the price of their length."""
     ratio, price = length
-    own = total[4] / max(total[8], 1) if total[8] != 0 else 0.0
-    value: float = score(total, False) - price * abs(own - ratio)
+    reached = total[4] / max(total[8], 1) if total[8] != 0 else 0.0
+    value: float = score(total, False) - price * abs(reached - ratio)
     return value
 
 
 @njit(cache=True, nogil=True)
 def _intervals(
-    breaks: NDArray[np.float64], order: NDArray[np.int64], steps: tuple[float, float, float]
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """`SearchLine.intervals`; steps as in `_best_interval`."""
+    breaks: Floats, order: Integers, steps: tuple[float, float, float]
+) -> tuple[Integers, Floats, Floats]:
+    """`SearchLine.intervals`; steps: least and greatest step allowed, and one of ordinary size."""
     m, kept = 0, np.empty_like(order)
     lefts, inside = np.empty(len(order)), np.empty(len(order))
     for i in range(len(order)):
@@ -328,11 +284,7 @@ def _intervals(
 
 @njit(cache=True, nogil=True)
 def _wide(left: float, right: float, unit: float) -> bool:
-    """Whether an interval has width.
-
-    Breaks of several lists at the same step may differ by rounding; the narrow interval between
-    them is left out, since no weights make its choices.
-    """
+    """Whether an interval has width: breaks of several lists at one step may differ by rounding."""
     size = max(abs(left), abs(right), unit)
     wide: bool = right - left > NARROW * (size if size < np.inf else 0.0)
     return wide
@@ -340,10 +292,9 @@ def _wide(left: float, right: float, unit: float) -> bool:
 
 @njit(cache=True, nogil=True)
 def _inside(left: float, right: float, unit: float) -> float:
-    """A step inside an interval: the middle, or beyond the finite end where the other is infinite.
+    """A step inside an interval: the middle, or beyond its finite end by that end's size or a unit.
 
-    Beyond an end by its own size, but at least by a unit; step 0 on a line without breaks. A step
-    that float64 cannot hold is infinite.
+    Step 0 on a line without breaks; a step that float64 cannot hold is infinite.
     """
     if left == -np.inf and right == np.inf:
         return 0.0
@@ -361,7 +312,7 @@ def _worth(value: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ceiling(total: NDArray[np.int64]) -> float:
+def _ceiling(total: Integers) -> float:
     """Upper bound of (BLEU / 100)⁴ without a logarithm; close enough to rule out most intervals."""
     matches, grams = 1.0, 1.0
     for n in range(4):

@@ -1,17 +1,12 @@
 """Files of Moses' tuning: features.dat and scores.dat of its extractor, and init.opt of its mert.
 
-`mert-moses.pl` hands i pairs of features.dat and scores.dat to `mert` in its i-th round, and
-hypotheses repeat from round to round. A duplicate, equal to an earlier hypothesis of its sentence
-in features (sparse ones too) and statistics, is left out. (Moses does not compare sparse features.)
-
-Start weights and the range of each are in init.opt:
+`mert-moses.pl` hands i pairs of features.dat and scores.dat to `mert` in its i-th round. A
+duplicate, equal to an earlier hypothesis of its sentence in features (sparse ones too) and
+statistics, is left out. In init.opt are
 
     0.3 0.3 -0.2        where to start, a number for each of the F features
     0 0 0               least and
     1 1 1               largest value; random starts of `mert` are drawn between them
-
-Where there are more features than numbers, `mert` silently tunes the first features, which may be
-the wrong ones. Here counts that differ are refused.
 """
 
 from __future__ import annotations
@@ -21,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +32,19 @@ from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import goal_of, objective_of
-from rerank.tuning.lists import TuningLists
+from rerank.tuning.goal import goal_of
+from rerank.tuning.objective import objective_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
+from rerank.tuning.rounds import TuningLists
 from rerank.tuning.run import ZEROS, beside_first
 from rerank.tuning.selection import Selection
 from rerank.tuning.tuners.ascent import Axes, Optimum
 from rerank.tuning.tuners.mert import PoolResult
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +57,10 @@ class ExtractedLists:
     """
 
     labels: tuple[Label, ...]
-    sentences: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    features: NDArray[np.float64]
-    statistics: NDArray[np.int64]
+    sentences: Integers
+    offsets: Integers
+    features: Floats
+    statistics: Integers
     sparse: SparseColumns
     n_repeated: int = 0
 
@@ -85,15 +85,15 @@ def read_extracted(
         )
     pairs: list[tuple[ExtractorBlock, ExtractorBlock]] = []
     for features_path, scores_path in zip(features, scores, strict=True):
-        for theirs, counted in _pairs(features_path, scores_path, notices):
-            if pairs and theirs.labels != pairs[0][0].labels:
+        for block, counts in _pairs(features_path, scores_path, notices):
+            if pairs and block.labels != pairs[0][0].labels:
                 raise InputError(
                     f"expected the features of {display(features[0])}, {_named(pairs[0][0])}, "
-                    f"found {_named(theirs)}; tune lists of one system at a time",
+                    f"found {_named(block)}; tune lists of one system at a time",
                     source=display(features_path),
-                    line=theirs.line,
+                    line=block.line,
                 )
-            pairs.append((theirs, counted))
+            pairs.append((block, counts))
     if not any(block.n for block, _ in pairs):
         raise InputError("expected hypotheses to tune on, found none", source=display(features[0]))
     return _merged(*zip(*pairs, strict=True))
@@ -104,24 +104,23 @@ def _pairs(
 ) -> Iterator[tuple[ExtractorBlock, ExtractorBlock]]:
     """The blocks of two files, in pairs; `InputError` where they do not belong together."""
     names = display(features), display(scores)
-    for theirs, counted in zip_longest(
+    for block, counts in zip_longest(
         feature_blocks(read_lines(features, notices), notices, source=names[0]),
         statistics_blocks(read_lines(scores, notices), notices, source=names[1]),
     ):
-        if theirs and counted and _said(theirs) == _said(counted):
-            yield theirs, counted
+        if block and counts and _described(block) == _described(counts):
+            yield block, counts
             continue
-        expected = f"{_said(theirs)} as in {names[0]}" + (f":{theirs.line}" if theirs else "")
+        expected = f"{_described(block)} as in {names[0]}" + (f":{block.line}" if block else "")
         raise InputError(
-            f"expected {expected}, found {_said(counted)}; "
+            f"expected {expected}, found {_described(counts)}; "
             "take both files from one run of extractor",
             source=names[1],
-            line=counted.line if counted else None,
+            line=counts.line if counts else None,
         )
 
 
-def _said(block: ExtractorBlock | None) -> str:
-    """Description of a block, for a message."""
+def _described(block: ExtractorBlock | None) -> str:
     if block is None:
         return "the end of the file"
     return f"{block.n} hypotheses of sentence {block.sentence}"
@@ -131,11 +130,11 @@ def _named(block: ExtractorBlock) -> str:
     return " ".join(f"{label.name}({label.width})" for label in block.labels[:20])
 
 
-def _merged(blocks: Sequence[ExtractorBlock], counted: Sequence[ExtractorBlock]) -> ExtractedLists:
+def _merged(blocks: Sequence[ExtractorBlock], counts: Sequence[ExtractorBlock]) -> ExtractedLists:
     """The hypotheses in the order of their sentences, without duplicates. O(n F log n)."""
     sentences = np.repeat([block.sentence for block in blocks], [block.n for block in blocks])
     features = np.concatenate([block.values for block in blocks])
-    statistics = np.concatenate([block.values for block in counted]).astype(np.int64)
+    statistics = np.concatenate([block.values for block in counts]).astype(np.int64)
     nothing: Mapping[str, float] = {}
     sparse = SparseColumns.of([b.sparse.get(row, nothing) for b in blocks for row in range(b.n)])
     bits = (features + 0.0).view(np.int64)  # + 0.0: of −0 it makes 0
@@ -155,7 +154,7 @@ def _merged(blocks: Sequence[ExtractorBlock], counted: Sequence[ExtractorBlock])
     )
 
 
-def _sparse_keys(sparse: SparseColumns) -> NDArray[np.int64]:
+def _sparse_keys(sparse: SparseColumns) -> Integers:
     """A number (n,) for each row, equal for rows with equal sparse features."""
     keys = np.zeros(len(sparse.indptr) - 1, np.int64)
     numbers: dict[frozenset[tuple[str, float]], int] = {}
@@ -169,30 +168,26 @@ def _sparse_keys(sparse: SparseColumns) -> NDArray[np.int64]:
 class ExtractedTuning:
     """Weights (F,) tuned on extracted lists, and where they come from.
 
-    pool, search: of the tuned columns; found: the weights on the pool; selection: what
+    pool, search: of the tuned columns; result: the weights on the pool; selection: what
     cross-validation chose, None without it
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
     pool: Pool
     search: PoolSearch
-    found: PoolResult
+    result: PoolResult
     selection: Selection | None
 
     def verdict(self) -> str:
         """Whether the weights are better than the first hypotheses on held-out lists, in words."""
-        n_units = self.selection.held_out.shape[1] if self.selection else 0
+        n_units = self.selection.n_units if self.selection else 0
         return beside_first(self.selection, "BLEU", n_units)
 
 
 def tune_extracted(
-    data: ExtractedLists,
-    features: TunedFeatures,
-    plan: Plan,
-    notices: Notices,
-    announce: Printer,
+    data: ExtractedLists, features: TunedFeatures, plan: Plan, notices: Notices, announce: Printer
 ) -> ExtractedTuning:
-    """Weights tuned on extracted lists; RerankError where only all-zero weights are found."""
+    """Weights tuned on extracted lists; RerankError where only all-zero weights are reached."""
     columns, full = features.columns(data.space), features.start(data.space)
     held = np.setdiff1d(np.arange(len(full)), columns)
     # what is not tuned is fixed: these columns, and sparse features; one without weight counts 0
@@ -202,7 +197,7 @@ def tune_extracted(
     goal = goal_of(
         options,
         objective_of(options, ()),
-        pool.first,
+        pool.first.sum(axis=0),
         start,
         settled=bool(pool.fixed.any()),
         scale=lambda: Axes.of(pool).scale,
@@ -214,28 +209,25 @@ def tune_extracted(
     selection = cross_validate(TuningLists(pool), start, search, notices, announce)
     search.report(pool, notices)
     if selection and not start.any() and selection.beside_first.difference < 0:
-        notices.add(
-            "tuned weights are worse on held-out lists than their first hypotheses; give the "
-            "weights that made the lists with --init"
-        )
+        notices.add("worse-than-first")
     if selection:
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
-        found = PoolResult(chosen, Optimum.at(pool, start, goal))
+        result = PoolResult(chosen, Optimum.at(pool, start, goal))
     else:
-        found = search.result(pool, start)
-    full[columns] = found.best.weights
+        result = search.result(pool, start)
+    full[columns] = result.best.weights
     if not full.any():
         raise RerankError(ZEROS)
-    return ExtractedTuning(full, pool, search, found, selection)
+    return ExtractedTuning(full, pool, search, result, selection)
 
 
-def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> NDArray[np.float64]:
+def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> Floats:
     """Start weights of the F features `names`, from an init.opt; a notice of ranges unlike 0 to 1.
 
     `InputError` for another number of lines or of values, for a value that is not finite, and for
     a least value above the largest.
     """
-    place, found = Place(display(path), notices), list[NDArray[np.float64]]()
+    place, rows = Place(display(path), notices), list[Floats]()
     for line in place.numbered(read_lines(path, notices, max_bytes=MAX_LINE_BYTES)):
         tokens = line.split()
         row = [float(token) if NUMBER.fullmatch(token) else math.nan for token in tokens]
@@ -246,28 +238,23 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> N
             raise place.fault(
                 f"expected {len(names)} values, for {names[0]} … {names[-1]}, found {len(row)}"
             )
-        found += [np.array(row)] if row else []
-        if len(found) > 3:
+        rows += [np.array(row)] if row else []
+        if len(rows) > 3:
             break
-    if len(found) != 3:
-        more = " or more" if len(found) > 3 else ""
+    if len(rows) != 3:
+        more = " or more" if len(rows) > 3 else ""
         raise InputError(
-            f"expected three lines, start, least and largest values, found {len(found)}{more}",
+            f"expected three lines, start, least and largest values, found {len(rows)}{more}",
             source=place.source,
         )
-    wrong = np.flatnonzero(found[1] > found[2])
-    if len(wrong):
-        least, largest = found[1][wrong[0]], found[2][wrong[0]]
-        raise InputError(
-            f"expected a range for {names[wrong[0]]}, found {least:g} to {largest:g}; "
-            "lines are start, least, largest",
-            source=place.source,
-        )
-    start, lowest, highest = found
+    start, lowest, highest = rows
+    for name, least, largest in zip(names, lowest, highest, strict=True):
+        if least > largest:
+            raise InputError(
+                f"expected a range for {name}, found {least:g} to {largest:g}; "
+                "lines are start, least, largest",
+                source=place.source,
+            )
     if lowest.any() or (highest != 1).any():  # 0 to 1 is the default of mert-moses.pl
-        notices.add(
-            "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
-            "--range keeps weights within a range",
-            source=place.source,
-        )
+        notices.add("other-ranges", source=place.source)
     return start

@@ -1,7 +1,6 @@
-"""The plan of a tuning run: objective, tuner, selection, replicates, held-out documents.
+"""The plan of a tuning run: records of options that commands, `rerank.tune` and tuners share.
 
-Records of options, which the commands, `rerank.tune` and the tuners share. Nothing heavy is
-imported here.
+Nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -37,29 +36,24 @@ if TYPE_CHECKING:
     from rerank.metrics import Metric
     from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
-    from rerank.scorers.programs import ProgramMetric
 
 CV, NONE = SELECTIONS = ("cv", "none")
 BLEU = "bleu"
 FIGURES = (".svg", ".png", ".pdf")  # suffixes of --plot
 SHRINKAGE = 1.0  # generalised best from few documents, and cost nothing with many
-LENGTH_PRICE = 5.0  # BLEU that a length ratio off by 1 costs, by recipes/new-documents/lengths.py
+LENGTH_PRICE = (
+    5.0  # BLEU that a length ratio off by 1 costs, by recipes/studies/new-documents/lengths.py
+)
 _MOST_THREADS = 512  # that a process should start
 Length: TypeAlias = Literal["auto", "keep", "free"] | float
 
 
 @record
 class ObjectiveOptions:
-    """What tuning maximises.
+    """What tuning maximises: a metric or two with their weights, less prices.
 
-    metrics: names of metrics, one or two, each with its weight in the sum
-    files: a file of numbers, one for each line of the lists, for each metric of another tool
-    documents: the mean over documents; worst: the mean over this percentage of them, the worst
-    ones
-    length: length ratio to keep to: `auto` is for cross-validation to choose, any without it
-    (`rerank.tuning.selection`); `keep` is that of the first candidates, `free` is any
-    price: of a length ratio off by 1, in points of the objective
-    shrinkage: price of leaving the direction of the start weights; None: `SHRINKAGE`, 0 with files
+    length: `auto` is for cross-validation to choose (`rerank.tuning.selection`), any without it
+    shrinkage: None is `SHRINKAGE`, 0 with files
     """
 
     metrics: tuple[tuple[str, float], ...] = option(
@@ -150,9 +144,9 @@ class ObjectiveOptions:
                 "keep, or leave the price out"
             )
         names, files = [name for name, _ in self.metrics], [name for name, _ in self.files]
-        systems = [name for name, file in self.files if ":" in str(file)]
-        single = [name for name in files if name in self.programs or name not in systems]
-        refuse_repeated("--metric", single)
+        programs = self.programs  # of files of systems, as SYSTEM:FILE, a metric may have several
+        whole = [n for n, file in self.files if n in programs or ":" not in str(file)]
+        refuse_repeated("--metric", whole)
         if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
             raise UsageError(
                 f"--objective: expected one metric, or two different ones, found {' '.join(names)}"
@@ -183,54 +177,40 @@ class ObjectiveOptions:
     @property
     def programs(self) -> dict[str, str]:
         """The programs that score, each with its options, by the name of the metric."""
-        named = [(name, str(value)) for name, value in self.files]
-        return {
-            name: value.removeprefix(f"{PROGRAM}:")
-            for name, value in named
-            if value.startswith(f"{PROGRAM}:")
-        }
-
-    def started_programs(self) -> dict[str, ProgramMetric]:
-        """The metrics that programs compute, by name."""
-        from rerank.scorers.programs import ProgramMetric
-
-        return {name: ProgramMetric(name, program) for name, program in self.programs.items()}
+        prefix, named = f"{PROGRAM}:", [(name, str(value)) for name, value in self.files]
+        return {n: value.removeprefix(prefix) for n, value in named if value.startswith(prefix)}
 
     def load_metrics(
-        self,
-        bleu: Bleu | None = None,
-        read: Callable[[str, FilePath], Metric] | None = None,
+        self, bleu: Bleu | None = None, read: Callable[[str], Metric] | None = None
     ) -> tuple[Metric, ...]:
-        """The metrics to count: BLEU first, then those that are named.
+        """The metrics to count: BLEU (of `tokenize` by default), then those that are named.
 
-        Where BLEU has a tokenizer, BLEU of the words as they are comes last, for the report. bleu:
-        by default that of `tokenize`; read: makes the metric of a name and its file, where there
-        may be `files`.
+        Where BLEU has a tokenizer, BLEU of the words as they are comes last, for the report. read:
+        makes the metric of a name in `files`.
         """
         from rerank.metrics import metric
         from rerank.metrics.bleu import Bleu
 
-        bleu, files = bleu or Bleu(self.tokenize or "none"), dict(self.files)
-        found: list[Metric] = [bleu]
+        bleu = bleu or Bleu(self.tokenize or "none")
+        metrics: list[Metric] = [bleu]
         for name, _ in self.metrics:
-            if read is not None and name in files:
-                found.append(read(name, files[name]))
+            if read is not None and name in dict(self.files):
+                metrics.append(read(name))
             elif name != BLEU:
                 try:
-                    found.append(metric(name))
+                    metrics.append(metric(name))
                 except UsageError as fault:
                     cure = f"; scores of another tool are given by --metric {name or 'NAME'}=FILE"
                     cure *= read is not None
                     raise UsageError(f"--objective {name}: {fault}{cure}") from fault
-        return (*found, *([Bleu()] if bleu.tokenize != "none" else []))
+        return (*metrics, *([Bleu()] if bleu.tokenize != "none" else []))
 
 
 @record
 class MertSettings:
-    """Effort of a search: random starts, kicks in each of the two chains, seed and threads.
+    """Effort of a search; results do not depend on the threads, one by default.
 
-    Pools of more than 200,000 candidates get fewer than 15 kicks. Results do not depend on
-    `threads`, of which there is one by default.
+    kicks: of each of the two chains; pools of more than 200,000 candidates get fewer than 15
     """
 
     random_starts: int = option(
@@ -256,22 +236,10 @@ class MertSettings:
 
 @record
 class Plan:
-    """How weights are tuned.
-
-    algorithm: `mert`, or a name of `rerank.tuning.tuners`
-    settings: of MERT; other tuners use the seed alone
-    replicates: number of tunings on resampled documents, whose weights are averaged; with 1, the
-    tunings of the folds of cross-validation are averaged
-    held_out: share of the documents that is held out from tuning
-    select: `cv` chooses weights between the start weights and the tuned ones by cross-validation,
-    `none` takes the tuned ones
-    """
+    """How weights are tuned. settings: of MERT; other tuners use the seed alone."""
 
     objective: ObjectiveOptions = part(
-        ObjectiveOptions,
-        "What is maximised",
-        rare={"tokenize"},
-        default_factory=ObjectiveOptions,
+        ObjectiveOptions, "What is maximised", rare={"tokenize"}, default_factory=ObjectiveOptions
     )
     algorithm: str = option(
         "The tuner; all but mert maximise corpus BLEU and nothing else.",
@@ -306,10 +274,7 @@ class Plan:
     )
 
     def check(self, *, ranges: bool = False, start: bool = True) -> None:
-        """UsageError for options without effect, before any work.
-
-        ranges: whether some weights have a range; start: whether start weights are given
-        """
+        """UsageError for options without effect; whether there are ranges, and start weights."""
         self.objective.check()
         if self.objective.shrinkage and not start:
             raise UsageError(
@@ -329,10 +294,7 @@ class Plan:
 
     @property
     def objective_options(self) -> ObjectiveOptions:
-        """The objective in use: tuners other than MERT maximise corpus BLEU alone.
-
-        With cross-validation there is no price on direction unless it is asked for.
-        """
+        """The objective in use; cross-validation has no price on direction unless asked for."""
         if self.algorithm != MERT:
             return ObjectiveOptions(shrinkage=0.0)
         if self.select == CV and self.objective.shrinkage is None:
@@ -354,14 +316,26 @@ class Plan:
         """The plan with another seed."""
         return replace(self, settings=replace(self.settings, seed=seed))
 
+    def entries(self, objective: str, files: Sequence[FilePath]) -> dict[str, object]:
+        """Entries of every weights file about its making: command, inputs, tuner, seed."""
+        from rerank.files.signature import run_entries
+
+        settings = self.settings
+        starts = {"random_starts": settings.random_starts} if self.algorithm == MERT else {}
+        return {
+            **run_entries(files),
+            "algorithm": self.algorithm,
+            "select": self.select,
+            "objective": objective,
+            "seed": settings.seed,
+            **starts,
+            "threads": settings.threads or 1,
+        }
+
 
 @record
 class TunedWeights:
-    """The weights file that a tuning writes, where the weights start, and their ranges.
-
-    base: a moses.ini, of which `out` is a copy with the new weights; plot: a figure of the
-    objective around the weights.
-    """
+    """The weights file that a tuning writes, where the weights start, and their ranges."""
 
     out: str = option(
         "Weights file to write: .json (or -) or .ini (with --base, moses.ini).", type=FILE

@@ -1,7 +1,10 @@
-"""A tuning set, documents with features and statistics, and pools of its candidates as numbers.
+"""Pools, what a search for weights sees of k-best lists, and tuning sets, from which they are made.
 
-A pool is the input of a search for weights. Shapes: S lists, n candidates in all of them, F
-features.
+A pool is arrays: each candidate's features, and its statistics, whose sums over the chosen
+candidates are what a metric needs. A tuning set is documents with features and statistics; where
+features depend on the choices before a sentence, it gives another pool under each path.
+
+Shapes: S lists, n candidates in all of them, F features, W statistics, D documents.
 """
 
 from __future__ import annotations
@@ -19,15 +22,15 @@ from rerank.corpus.columns import offsets_of
 from rerank.errors import RerankError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.compilation import njit
-from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.objective import Sums
-from rerank.tuning.scale import Scale, bleu_quality, fit_scale
+from rerank.tuning.objective import Sums, sentence_bleu
 
 NOT_FINITE = (
     "expected finite scores to tune on, found another; give a low number in place of −inf, and "
     "smaller weights to features that are not tuned"
 )
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -47,13 +50,13 @@ class Pool:
     W = 9); the searches of `rerank.tuning.tuners.ascent` add 34, and 24 for each thread.
     """
 
-    offsets: NDArray[np.int64]
-    features: NDArray[np.float64]
+    offsets: Integers
+    features: Floats
     statistics: Sums
-    fixed: NDArray[np.float64]
-    documents: NDArray[np.int64] | None = None
+    fixed: Floats
+    documents: Integers | None = None
     store: ArrayStore = field(default=IN_MEMORY, repr=False, compare=False)
-    places: NDArray[np.int64] = field(init=False, repr=False)
+    places: Integers = field(init=False, repr=False)
     """(S,) which of the D documents each list belongs to; 0 for empty lists."""
     n_documents: int = field(init=False, repr=False)
     """D, at least 1."""
@@ -72,51 +75,49 @@ class Pool:
         object.__setattr__(self, "places", places)
         object.__setattr__(self, "n_documents", int(places.max(initial=0)) + 1)
 
-    @property
-    def first(self) -> Sums:
-        """Summed statistics (W,) of the first candidate of every list: the baseline."""
-        rows = np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1)
-        return np.asarray(self.sums(rows).sum(axis=0))
-
-    def take(self, lists: NDArray[np.bool_]) -> Pool:
-        """The pool of some of the lists (S,), in their order. O(n F) time and memory."""
-        sizes = np.diff(self.offsets)
-        n = int(sizes[lists].sum())
-        columns = self.store.large((self.features.shape[1], n), np.float64)
-        statistics = self.store.large((n, self.statistics.shape[1]), self.statistics.dtype)
-        fixed = self.store.large((n,), np.float64)
-        for column, whole in zip(columns, self.features.T, strict=True):
-            _take_lists(self.offsets, lists, whole[:, None], column[:, None])
-        _take_lists(self.offsets, lists, self.statistics, statistics)
-        _take_lists(self.offsets, lists, self.fixed[:, None], fixed[:, None])
-        documents = None if self.documents is None else self.documents[lists]
-        return Pool(offsets_of(sizes[lists]), columns.T, statistics, fixed, documents, self.store)
-
-    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, weights: Floats) -> Floats:
         """Scores (n,) under weights (F,), summed in the order of the features."""
         scores = self.store.working(self.fixed.shape, np.float64)
         scores[:] = self.fixed
         add_columns(self.offsets, self.features.T, weights, scores)
         return scores
 
-    def choices(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    def choices(self, scores: Floats) -> Integers:
         """The best row of every list, (S,); of equal ones the first; −1 for an empty list."""
         chosen = np.empty(len(self.offsets) - 1, dtype=np.int64)
         _choose(self.offsets, scores, chosen)
         return chosen
 
-    def decode(self, weights: NDArray[np.float64]) -> Sums:
-        """Summed statistics (D, W) of what weights (F,) choose. O(n F)."""
-        return self.sums(self.choices(self.scores(weights)))
-
-    def sums(self, choices: NDArray[np.int64]) -> Sums:
+    def sums(self, choices: Integers) -> Sums:
         """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""
         shape = (self.n_documents, self.statistics.shape[1])
         sums = np.zeros(shape, np.result_type(self.statistics, np.int64))
         _add_rows(self.statistics, choices, self.places, sums)
         return sums
 
-    def documents_of(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def decode(self, weights: Floats) -> Sums:
+        """Summed statistics (D, W) of what weights (F,) choose. O(n F)."""
+        return self.sums(self.choices(self.scores(weights)))
+
+    @property
+    def first(self) -> Sums:
+        """Summed statistics (D, W) of the first candidate of every list: the baseline."""
+        return self.sums(np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1))
+
+    def take(self, lists: NDArray[np.bool_]) -> Pool:
+        """The pool of some of the lists (S,), in their order. O(n F) time and memory."""
+        sizes = np.diff(self.offsets)
+        rows = np.flatnonzero(np.repeat(lists, sizes))
+        columns = self.store.large((self.features.shape[1], len(rows)), np.float64)
+        statistics = self.store.large((len(rows), self.statistics.shape[1]), self.statistics.dtype)
+        fixed = self.store.large((len(rows),), np.float64)
+        for column, whole in zip((*columns, fixed), (*self.features.T, self.fixed), strict=True):
+            np.take(whole, rows, out=column, mode="clip")  # "raise" would make a copy first
+        np.take(self.statistics, rows, axis=0, out=statistics, mode="clip")
+        documents = None if self.documents is None else self.documents[lists]
+        return Pool(offsets_of(sizes[lists]), columns.T, statistics, fixed, documents, self.store)
+
+    def documents_of(self, offsets: Integers) -> Integers:
         """Document, from 0 to D − 1, of each of m things, (m,).
 
         Those of list s lie at offsets[s]:offsets[s + 1]; only lists with candidates have any.
@@ -135,7 +136,7 @@ def narrow(statistics: Sums) -> Sums:
 
 
 Choices: TypeAlias = tuple[tuple[int, ...], ...]
-"""The choices of each document."""
+"""A path: the choices of each document."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,9 +156,33 @@ class TuningSet:
     groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
-    totals: tuple[NDArray[np.float64], ...]
+    totals: tuple[Floats, ...]
     store: ArrayStore = IN_MEMORY
     _pools: dict[tuple[bytes, bytes], Pool] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def documents(self) -> tuple[DocumentFeatures, ...]:
+        """All documents, in order."""
+        return tuple(document for group in self.groups for document in group)
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The features of all documents."""
+        return self.groups[0][0].space
+
+    @property
+    def first(self) -> Choices:
+        """The path of the first candidates."""
+        return tuple(document.first() for document in self.documents)
+
+    @property
+    def best(self) -> Choices:
+        """The path of the candidates of best sentence BLEU, the first of equal ones."""
+        qualities = zip(self.documents, map(sentence_bleu, self.statistics), strict=True)
+        return tuple(
+            tuple(int(quality[a:b].argmax()) for a, b in pairwise(document.offsets.tolist()))
+            for document, quality in qualities
+        )
 
     def take(self, numbers: Sequence[int]) -> TuningSet:
         """The documents with these numbers, in their order here, repeated as often as named.
@@ -177,40 +202,6 @@ class TuningSet:
         gaps = self.gaps[[*kept, *([d] * times[d])]]
         return TuningSet(tuple(groups), statistics, gaps, totals, self.store)
 
-    @property
-    def documents(self) -> tuple[DocumentFeatures, ...]:
-        """All documents, in order."""
-        return tuple(document for group in self.groups for document in group)
-
-    @property
-    def space(self) -> FeatureSpace:
-        """The features of all documents."""
-        return self.groups[0][0].space
-
-    @property
-    def first(self) -> Choices:
-        """The path of the first candidates."""
-        return tuple(document.first() for document in self.documents)
-
-    @property
-    def documents_of_lists(self) -> NDArray[np.int64]:
-        """Number of the document of each list of a pool, (S,): those of `gaps` come last."""
-        lists = [len(document.present) for document in self.documents]
-        return np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(len(self.gaps))])
-
-    def chosen(self, path: Choices) -> NDArray[np.int64]:
-        """Candidate of each list of a pool that is on a path, (S,)."""
-        return np.concatenate([*map(np.array, path), np.zeros(len(self.gaps))]).astype(np.int64)
-
-    def best(self) -> Choices:
-        """The path of the candidates of best sentence BLEU, the first of equal ones."""
-        return tuple(
-            tuple(int(quality[a:b].argmax()) for a, b in pairwise(document.offsets.tolist()))
-            for document, quality in zip(
-                self.documents, map(bleu_quality, self.statistics), strict=True
-            )
-        )
-
     def sums(self, path: Choices) -> Sums:
         """Summed statistics (D, W) of a path, with one row for each of `gaps`."""
         sums = self.gaps.copy()
@@ -219,7 +210,17 @@ class TuningSet:
             sums[d] += statistics[document.chosen_rows(choices)].sum(axis=0)
         return sums
 
-    def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+    @property
+    def documents_of_lists(self) -> Integers:
+        """Number of the document of each list of a pool, (S,): those of `gaps` come last."""
+        lists = [len(document.present) for document in self.documents]
+        return np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(len(self.gaps))])
+
+    def chosen(self, path: Choices) -> Integers:
+        """Candidate of each list of a pool that is on a path, (S,)."""
+        return np.concatenate([*map(np.array, path), np.zeros(len(self.gaps))]).astype(np.int64)
+
+    def pool(self, path: Choices, tuned: Integers, start: Floats) -> Pool:
         """All candidates under a path; columns that are not tuned go into the fixed scores.
 
         The gaps of each document are one more list, with a single candidate without features. A
@@ -230,8 +231,7 @@ class TuningSet:
             return self._pools[key]
         held = np.setdiff1d(np.arange(len(start)), tuned)
         counts = [np.diff(document.offsets) for document in self.documents]
-        more = len(self.gaps)
-        n = sum(len(document.static) for document in self.documents) + more
+        n = sum(len(document.static) for document in self.documents) + len(self.gaps)
         columns = self.store.large((len(tuned), n), np.float64)
         fixed = self.store.large((n,), np.float64)
         gaps = narrow(self.gaps)
@@ -240,15 +240,15 @@ class TuningSet:
         end = 0
         for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
             begin, end = end, end + len(rows)
-            full = document.under(choices)
-            columns[:, begin:end] = full.T[tuned]
+            features = document.under(choices)
+            columns[:, begin:end] = features.T[tuned]
             with np.errstate(over="ignore", invalid="ignore"):  # the pool refuses such scores
-                fixed[begin:end] = document.sparse + full[:, held] @ start[held]
+                fixed[begin:end] = document.sparse + features[:, held] @ start[held]
             statistics[begin:end] = rows
         columns[:, end:], fixed[end:], statistics[end:] = 0.0, 0.0, gaps
         self.store.release()
         pool = Pool(
-            offsets_of(np.concatenate([*counts, np.ones(more, dtype=np.int64)])),
+            offsets_of(np.concatenate([*counts, np.ones(len(gaps), dtype=np.int64)])),
             columns.T,
             statistics,
             fixed,
@@ -259,41 +259,9 @@ class TuningSet:
             self._pools[key] = pool
         return pool
 
-    def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
-        """The scale of full weights (F,), fitted to the candidates of best BLEU under a path."""
-        counts = [np.diff(document.offsets) for document in self.documents]
-        offsets = offsets_of(np.concatenate(counts))
-        scores, quality = (self.store.working((offsets[-1],), np.float64) for _ in range(2))
-        end = 0
-        for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
-            begin, end = end, end + len(rows)
-            scores[begin:end] = document.under(choices) @ weights + document.sparse
-            quality[begin:end] = bleu_quality(rows)
-        self.store.release()
-        return fit_scale(scores, quality, offsets, notices, self.store)
-
 
 @njit(cache=True, nogil=True)
-def _take_lists(
-    offsets: NDArray[np.int64], lists: NDArray[np.bool_], rows: Sums, taken: Sums
-) -> None:
-    """Fill in the rows (n, k) of some of the lists (S,), one after the other."""
-    place = 0
-    for s in range(len(lists)):
-        if lists[s]:
-            for row in range(offsets[s], offsets[s + 1]):
-                for k in range(rows.shape[1]):
-                    taken[place, k] = rows[row, k]
-                place += 1
-
-
-@njit(cache=True, nogil=True)
-def add_columns(
-    offsets: NDArray[np.int64],
-    columns: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    scores: NDArray[np.float64],
-) -> None:
+def add_columns(offsets: Integers, columns: Floats, weights: Floats, scores: Floats) -> None:
     """Add weights (G,) · columns (G, n) to scores (n,), list by list: one pass through memory."""
     for s in range(len(offsets) - 1):
         for g in range(len(weights)):
@@ -303,9 +271,8 @@ def add_columns(
 
 
 @njit(cache=True, nogil=True)
-def _choose(
-    offsets: NDArray[np.int64], scores: NDArray[np.float64], chosen: NDArray[np.int64]
-) -> None:
+def _choose(offsets: Integers, scores: Floats, chosen: Integers) -> None:
+    """Fill in the first of the best rows of each list, −1 for an empty list."""
     for s in range(len(offsets) - 1):
         best = offsets[s]
         for row in range(offsets[s] + 1, offsets[s + 1]):
@@ -315,9 +282,7 @@ def _choose(
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(
-    statistics: Sums, choices: NDArray[np.int64], places: NDArray[np.int64], sums: Sums
-) -> None:
+def _add_rows(statistics: Sums, choices: Integers, places: Integers, sums: Sums) -> None:
     """Add the chosen rows (n, W) of lists to the rows of `sums` (D, W) at their places (S,)."""
     for s in range(len(choices)):
         if choices[s] >= 0:

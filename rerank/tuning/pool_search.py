@@ -1,9 +1,8 @@
 """The search for the weights of a pool, and finished searches, kept until weights are written.
 
-A tuning that was stopped or killed is run again by the same command. Searches that it had finished
-are found by the digest of everything that they were computed from, so the weights are those of a
-tuning that nothing disturbed. The largest loss is one search: a round, or a fold of
-cross-validation.
+A tuning that was stopped is run again by the same command. Searches that it had finished are looked
+up by the digest of everything that they were computed from: a run loses one search at most, and its
+weights are those of a tuning that nothing disturbed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,37 +30,35 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum, PoolPoint, coordinates
-from rerank.tuning.tuners.mert import PoolResult, optimise, silence, unit_norm
+from rerank.tuning.tuners.mert import PoolResult, optimise
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
 
-CONSTANT = "constant feature, whose weight stays as given"
 _BLEU = 9  # statistics that every objective begins with
 _ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("tuning", "metrics")  # of rerank, the code that a result depends on
+Floats: TypeAlias = NDArray[np.float64]
 
 
 class Tuner(Protocol):
     """A search for weights with a better corpus BLEU on a pool, on one thread.
 
     The weights are finite, of any norm, and never worse than `start` (F,), which is returned where
-    nothing better is found or BLEU does not depend on the weights. Features that vary in no list
+    nothing better is reached or BLEU does not depend on the weights. Features that vary in no list
     keep their weight. An all-zero start without fixed scores may be replaced by any weights. The
     units of the features do not matter, except for rounding.
     """
 
-    def __call__(
-        self, pool: Pool, start: NDArray[np.float64], *, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def __call__(self, pool: Pool, start: Floats, *, rng: np.random.Generator) -> Floats:
         """The weights (F,)."""
         ...
 
 
 class SavedSearches:
-    """Optima by what was searched, in a cache; without a cache nothing is kept.
+    """Optima by what was searched, in a cache, if there is one; several threads may ask for them.
 
-    found: searches whose result was there from an earlier run. Several threads may call `optimum`.
+    found: searches whose result was there from an earlier run
     """
 
     def __init__(self, cache: Cache | None = None) -> None:
@@ -69,12 +66,7 @@ class SavedSearches:
         self._cache, self._lock = cache, Lock()
         self._names: set[str] = set()
 
-    def optimum(
-        self,
-        n: int,
-        searched: Sequence[object],
-        search: Callable[[], Optimum],
-    ) -> Optimum:
+    def optimum(self, n: int, searched: Sequence[object], search: Callable[[], Optimum]) -> Optimum:
         """What `search` for n weights returns, or returned in an earlier run.
 
         searched: everything that the result depends on, as `_add` takes it. The digest is O(bytes).
@@ -92,37 +84,40 @@ class SavedSearches:
             earlier = name not in self._names
             self._names.add(name)
         if arrays is not None:
-            with suppress(KeyError, ValueError):
-                kept = Optimum(
-                    arrays["weights"].copy(),
-                    arrays["statistics"].copy(),
-                    float(arrays["value"].item()),
-                    int(arrays["searches"].item()),
-                )
-                numbers = kept.weights, kept.statistics, np.array([kept.value])
-                sized = kept.weights.shape == (n,) and kept.statistics.shape >= (_BLEU,)
-                finite = all(np.isfinite(one).all() for one in numbers)
-                if sized and kept.statistics.ndim == 1 and finite:
-                    self.found += earlier
-                    return kept
+            if optimum := _optimum_of(arrays, n):
+                self.found += earlier
+                return optimum
             with self._lock:  # anybody's arrays: the search is made again
                 self._cache.refuse(_group(), name)
-        made = search()
+        optimum = search()
+        statistics = optimum.statistics
         arrays = {
-            "weights": made.weights,
-            "statistics": made.statistics.astype(np.result_type(made.statistics, np.int64)),
-            "value": np.array([made.value]),
-            "searches": np.array([made.searches]),
+            "weights": optimum.weights,
+            "statistics": statistics.astype(np.result_type(statistics, np.int64)),
+            "value": np.array([optimum.value]),
+            "searches": np.array([optimum.searches]),
         }
         with self._lock:
             self._cache.put(_group(), name, arrays)
-        return made
+        return optimum
 
     def discard(self) -> None:
         """Remove the results that this run read or wrote; its weights are on disk."""
         if self._cache is not None:
             for name in self._names:
                 self._cache.remove(_group(), name)
+
+
+def _optimum_of(arrays: Mapping[str, NDArray[np.generic]], n: int) -> Optimum | None:
+    """The optimum of n weights in arrays of a cache; None if they hold anything else."""
+    with suppress(KeyError, ValueError):
+        value, searches = float(arrays["value"].item()), int(arrays["searches"].item())
+        weights, statistics = arrays["weights"].copy(), arrays["statistics"].copy()
+        sized = weights.shape == (n,) and statistics.ndim == 1 and statistics.shape >= (_BLEU,)
+        numbers = np.concatenate([weights, statistics, [value]]) if sized else np.array([np.nan])
+        if np.isfinite(numbers).all():
+            return Optimum(weights, statistics, value, searches)
+    return None
 
 
 @functools.cache
@@ -138,9 +133,8 @@ def _group() -> str:
 def _add(update: Callable[[bytes | memoryview], object], value: object) -> None:
     """Add a value to a digest that is equal in every process, by the digest's `update`.
 
-    Values are numbers, texts, None, arrays, functions (by name), and sequences, mappings and
-    dataclasses of values (by the fields that they are made from, but for those that take no part
-    in comparisons); TypeError for another.
+    Functions count by name, dataclasses by the fields that are made from arguments and compared;
+    TypeError for what has no digest.
     """
     if isinstance(value, np.ndarray):
         update(f"array {value.dtype.str} {value.shape};".encode())
@@ -149,23 +143,20 @@ def _add(update: Callable[[bytes | memoryview], object], value: object) -> None:
     elif value is None or isinstance(value, bool | int | float | str | bytes):
         update(f"{type(value).__name__} {value!r};".encode())
     elif is_dataclass(value) and not isinstance(value, type):
-        made = [one.name for one in fields(value) if one.init and one.compare]
+        made = [each.name for each in fields(value) if each.init and each.compare]
         _add(update, (type(value).__qualname__, *((name, getattr(value, name)) for name in made)))
     elif isinstance(value, Mapping):
         _add(update, sorted(value.items()))
     elif isinstance(value, Sequence):
         update(f"sequence {len(value)};".encode())
-        for one in value:
-            _add(update, one)
-    elif callable(value):
-        owner = getattr(value, "__self__", None)
-        if isinstance(value, functools.partial):
-            _add(update, (value.func, value.args, value.keywords))
-        elif is_dataclass(owner) and not isinstance(owner, type):
-            _add(update, (getattr(value, "__name__", ""), owner))
-        else:
-            name = getattr(value, "__qualname__", type(value).__qualname__)
-            _add(update, (getattr(value, "__module__", ""), name))
+        for member in value:
+            _add(update, member)
+    elif isinstance(value, functools.partial):
+        _add(update, (value.func, value.args, value.keywords))
+    elif is_dataclass(owner := getattr(value, "__self__", None)) and not isinstance(owner, type):
+        _add(update, (getattr(value, "__name__", ""), owner))
+    elif callable(value) and hasattr(value, "__qualname__"):
+        _add(update, (value.__module__, value.__qualname__))
     else:
         raise TypeError(f"a {type(value).__name__} has no digest")
 
@@ -199,7 +190,7 @@ class PoolSearch:
         """Notices of features that cannot be tuned, or not apart from others, and of silence."""
         axes, names = Axes.of(pool), self.names
         if constant := sorted(set(range(len(names))) - set(axes.features.tolist())):
-            notices.add(CONSTANT, names=[names[feature] for feature in constant])
+            notices.add("constant-feature", names=[names[feature] for feature in constant])
         spreads, equal = axes.spreads, list[str]()
         for g in range(len(axes.features)):
             for h in np.flatnonzero(spreads[:g] == spreads[g]):
@@ -207,79 +198,61 @@ class PoolSearch:
                     equal.append(f"{names[axes.features[g]]} = {names[axes.features[h]]}")
                     break
         if equal:
-            kind = "feature that equals another, so that only the sum of their weights counts"
-            notices.add(kind, names=equal)
-        if silent := silence(axes):
-            notices.add(f"tuning {silent}: the weights stay as given")
+            notices.add("equal-features", names=equal)
+        if axes.silence:
+            notices.add("nothing-to-tune", why=axes.silence)
 
-    def result(
-        self,
-        pool: Pool,
-        start: NDArray[np.float64],
-        history: Sequence[NDArray[np.float64]] = (),
-    ) -> PoolResult:
-        """The best weights found from `start` (F,); MERT begins at those of `history` as well.
+    def result(self, pool: Pool, start: Floats, history: Sequence[Floats] = ()) -> PoolResult:
+        """The best weights from `start` (F,); MERT begins at those of `history` as well.
 
-        Other tuners know no bounds, and of the plan's settings the seed alone; the goal is what
-        their weights are judged by.
+        Other tuners know no bounds, and of the plan's settings the seed alone.
         """
-        plan, goal = self.plan, self.goal
+        plan, goal, bounds = self.plan, self.goal, self.bounds
         if plan.algorithm == MERT:
             return optimise(
-                pool, start, settings=plan.settings, goal=goal, bounds=self.bounds, history=history
+                pool, start, settings=plan.settings, goal=goal, bounds=bounds, history=history
             )
         tuner: Tuner = attribute(ALGORITHMS[plan.algorithm])
         weights = tuner(pool, start, rng=np.random.default_rng(plan.settings.seed))
-        if not self.bounds.settle_scale(pool):
-            weights = unit_norm(weights, start=start, varying=Axes.of(pool).features)
+        weights = Axes.of(pool).normalised(weights, start, bounds)
         best = Optimum.at(pool, weights, goal)
         return PoolResult(best, Optimum.at(pool, start, goal), (best,))
 
-    def best(
-        self,
-        pool: Pool,
-        start: NDArray[np.float64],
-        notices: Notices,
-        history: Sequence[NDArray[np.float64]] = (),
-    ) -> Optimum:
-        """The best of `result`, or of that of an earlier run; with notices about the pool."""
-        self.report(pool, notices)
+    def best(self, pool: Pool, start: Floats, history: Sequence[Floats] = ()) -> Optimum:
+        """The best of `result`, or of that of an earlier run."""
         return self.saved.optimum(
             len(start),
             (pool, start, self.plan.searched, self.goal, self.bounds, history),
             lambda: self.result(pool, start, history).best,
         )
 
-    def settled(self, pool: Pool) -> bool:
-        """Whether all-zero weights are a result: where a part of the scores is not tuned."""
-        return bool(pool.fixed.any())
-
-    def climb(self, pool: Pool, start: NDArray[np.float64]) -> Optimum:
+    def climb(self, pool: Pool, start: Floats) -> Optimum:
         """The local optimum of a coordinate ascent from start weights (F,)."""
 
         def ascent() -> Optimum:
-            point = PoolPoint(Axes.of(pool), start, self.goal, bounds=self.bounds)
-            reached = coordinates(point)
-            if self.bounds.settle_scale(pool) or silence(point.axes):
-                return reached
-            varying = point.axes.features
-            return replace(
-                reached, weights=unit_norm(reached.weights, start=start, varying=varying)
-            )
+            axes = Axes.of(pool)
+            optimum = coordinates(PoolPoint(axes, start, self.goal, bounds=self.bounds))
+            if axes.silence:
+                return optimum
+            return replace(optimum, weights=axes.normalised(optimum.weights, start, self.bounds))
 
         searched = ("climb", pool, start, self.goal, self.bounds)
         return self.saved.optimum(len(start), searched, ascent)
 
-    def alone(self, start: NDArray[np.float64], new: NDArray[np.int64]) -> SearchAlone:
-        """The search for the weights of the features `new` (H,) beside start weights (F,)."""
-        bounds = Bounds(self.bounds.low[new], self.bounds.high[new])
-        goal, names = SearchGoal(self.goal.objective), [self.names[f] for f in new]
-        return SearchAlone(replace(self, goal=goal, bounds=bounds, names=names), start, new)
+    def settled(self, pool: Pool) -> bool:
+        """Whether all-zero weights are a result: where a part of the scores is not tuned."""
+        return bool(pool.fixed.any())
 
     def quick(self, threads: int) -> PoolSearch:
         """The search with little effort: without random starts and kicks."""
         settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=threads)
         return replace(self, plan=replace(self.plan, settings=settings))
+
+    def alone(self, start: Floats, new: NDArray[np.int64]) -> SearchAlone:
+        """The search for the weights of the features `new` (H,) beside start weights (F,)."""
+        bounds = Bounds(self.bounds.low[new], self.bounds.high[new])
+        goal, names = SearchGoal(self.goal.objective), [self.names[f] for f in new]
+        return SearchAlone(replace(self, goal=goal, bounds=bounds, names=names), start, new)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,7 +260,7 @@ class SearchAlone:
     """The search for the weights of some features `new` (H,), beside start weights (F,) of all."""
 
     search: PoolSearch
-    start: NDArray[np.float64]
+    start: Floats
     new: NDArray[np.int64]
 
     @property
@@ -299,20 +272,21 @@ class SearchAlone:
         """Whether all-zero weights of the new features are a result."""
         return True
 
-    def best(self, pool: Pool, start: NDArray[np.float64], notices: Notices) -> Optimum:
+    def best(self, pool: Pool, start: Floats) -> Optimum:
         """The best optimum."""
-        return self._all(self.search.best(self._pool(pool), start[self.new], notices))
+        return self._beside_start(self.search.best, pool, start)
 
-    def climb(self, pool: Pool, start: NDArray[np.float64]) -> Optimum:
+    def climb(self, pool: Pool, start: Floats) -> Optimum:
         """The local optimum from the start weights (F,)."""
-        return self._all(self.search.climb(self._pool(pool), start[self.new]))
+        return self._beside_start(self.search.climb, pool, start)
 
-    def _pool(self, pool: Pool) -> Pool:
-        """The pool of the new features, with the scores of the start weights fixed."""
+    def _beside_start(
+        self, search: Callable[[Pool, Floats], Optimum], pool: Pool, start: Floats
+    ) -> Optimum:
+        """What a search reaches on the new features, with the scores of the start weights fixed."""
         scores = pool.scores(self.start)
-        return replace(pool, features=pool.features[:, self.new], fixed=scores)
-
-    def _all(self, optimum: Optimum) -> Optimum:
+        alone = replace(pool, features=pool.features[:, self.new], fixed=scores)
+        optimum = search(alone, start[self.new])
         weights = self.start.copy()
         weights[self.new] = optimum.weights
         return replace(optimum, weights=weights)

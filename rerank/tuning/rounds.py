@@ -1,18 +1,21 @@
 """Rounds of tuning: weights from a pool, decoded, until further rounds do not gain.
 
-Where features depend on context, no pool holds all that decoding could choose. The BLEU predicted
-by the pool and the BLEU of the decoded path then differ, and only the second one counts. The value
-of a contextual feature exists only given the choices around a candidate: each round scores all
-candidates under the path decoded last, and rows of earlier pools are not kept, since no neighbour
-chooses their context any more. Features of order 0 need one pool.
+The value of a contextual feature exists only with the choices around a candidate. Where features
+depend on context, a pool therefore belongs to a path, and holds not all that decoding could choose:
+the BLEU that it predicts and the BLEU of the decoded path differ, and only the second one counts.
+Each round scores all candidates under the path decoded last; rows of earlier pools are not kept,
+since no neighbour chooses their context any more. Features of order 0 need one pool.
+
+S lists with n candidates, F features of which G are tuned, W statistics, D units that statistics
+are summed by: documents, or blocks of lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +24,6 @@ from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import goal_of
-from rerank.tuning.lists import ContextualLists, TuningLists
 from rerank.tuning.objective import Objective, Sums, bleu_of, free_length, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
@@ -32,25 +34,139 @@ from rerank.tuning.tuners.ascent import Axes, Optimum
 MOST_ROUNDS = 15
 PATIENCE = 2  # rounds in a row without a gain, after which no further round is made
 STILL = 1e-5  # largest change of a weight after which no further round is made
-Floats = NDArray[np.float64]
-Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+Selected: TypeAlias = NDArray[np.bool_]
+Decode: TypeAlias = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
 """Decodes documents together under weights (F,) of all features; returns their choices."""
-Optimise = Callable[[Pool, Floats, Sequence[Floats]], Optimum]
-"""The optimum on a pool, from start weights and weights of a history, (G,) each."""
-Value = Callable[[Sums, Floats], float]
+Optimise: TypeAlias = Callable[[Pool, Floats, Sequence[Floats]], Optimum]
+"""The optimum on a pool, from start weights and weights of earlier rounds, (G,) each."""
+Value: TypeAlias = Callable[[Sums, Floats], float]
 """The value of summed statistics (D, W) of what weights (G,) decode to, to be maximised."""
+NONE: Indices = np.zeros(0, np.int64)
+
+
+# Lists
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TuningLists:
+    """Lists whose scores do not depend on the path, so that one pool serves all paths.
+
+    A path is what `choose` returns.
+
+    contextual: (C,) those of the G features that depend on context: none
+    at_hand: whether all scores are, so that a search computes none
+    """
+
+    pool: Pool
+    contextual: Indices = field(default_factory=NONE.copy)
+    at_hand: bool = True
+
+    def part(self, lists: Selected) -> TuningLists:
+        """Some of the lists (S,)."""
+        return TuningLists(self.pool.take(lists))
+
+    def without(self, features: Indices) -> TuningLists:
+        """These lists, with some features constant."""
+        return replace(self, pool=_constant(self.pool, features))
+
+    def beginnings(self, path: Any) -> list[Any]:
+        """Paths after which rounds of tuning begin, that of the start weights first."""
+        return [path]
+
+    def after(self, path: Any) -> Pool:
+        """All candidates, with contextual features as after a path."""
+        return self.pool
+
+    def choose(self, weights: Floats) -> Any:
+        """The path that weights (G,) choose. O(n G) on a pool."""
+        return self.pool.choices(self.pool.scores(weights))
+
+    def sums(self, path: Any) -> Sums:
+        """Summed statistics (D, W) of a path."""
+        return self.pool.sums(path)
+
+    def decode(self, weights: Floats) -> Sums:
+        """Summed statistics (D, W) of what weights (G,) choose."""
+        return self.sums(self.choose(weights))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContextualLists(TuningLists):
+    """Lists of documents that are searched as a whole, because features depend on context.
+
+    pool: that of the lists `counted` (S,), under some path; the others are context alone
+    constant: features, of the G, that are 0 in pools
+    """
+
+    task: Task = field(kw_only=True)
+    corpus: TuningSet = field(kw_only=True)
+    counted: Selected = field(kw_only=True)
+    constant: Indices = field(default_factory=NONE.copy, kw_only=True)
+
+    def part(self, lists: Selected) -> ContextualLists:
+        """Some of the counted lists; documents without any of them are left out."""
+        counted = self.counted.copy()
+        counted[counted] = lists
+        documents = self.corpus.documents_of_lists
+        kept = np.unique(documents[counted])
+        return replace(
+            self,
+            pool=self.pool.take(lists),
+            corpus=self.corpus.take(kept.tolist()),
+            counted=counted[np.isin(documents, kept)],
+        )
+
+    def without(self, features: Indices) -> TuningLists:
+        """These lists, with some features constant: without context if no other depends on it."""
+        pool = _constant(self.pool, features)
+        if np.isin(self.contextual, features).all():
+            return TuningLists(pool)
+        return replace(self, pool=pool, constant=features)
+
+    def beginnings(self, path: Choices) -> list[Choices]:
+        """The path, and the same with the best candidate of each list that is counted.
+
+        These are contexts that a feature is right about.
+        """
+        best, start = self.corpus.chosen(self.corpus.best), self.corpus.chosen(path)
+        mixed = np.where(self.counted, best, start)
+        ends = np.cumsum([len(choices) for choices in path])
+        parts = np.split(mixed[: ends[-1]], ends[:-1])
+        return [path, tuple(tuple(choices.tolist()) for choices in parts)]
+
+    def after(self, path: Choices) -> Pool:
+        """All candidates, with contextual features as after a path."""
+        pool = self.corpus.pool(path, self.task.columns, self.task.full_start)
+        pool = pool if self.counted.all() else pool.take(self.counted)
+        pool = replace(pool, documents=self.pool.documents)
+        return _constant(pool, self.constant) if len(self.constant) else pool
+
+    def choose(self, weights: Floats) -> Choices:
+        """The path on which a search of the documents by weights (G,) ends."""
+        return self.task.search_path(self.corpus, weights)
+
+    def sums(self, path: Choices) -> Sums:
+        """Summed statistics (D, W) of the counted lists on a path."""
+        return self.pool.sums(self.pool.offsets[:-1] + self.corpus.chosen(path)[self.counted])
+
+
+def _constant(pool: Pool, features: Indices) -> Pool:
+    """The pool with some features constant, 0. O(n G)."""
+    columns = pool.store.large(pool.features.T.shape, np.float64)
+    columns[:] = pool.features.T
+    columns[features] = 0.0
+    return replace(pool, features=columns.T)
 
 
 @dataclass(eq=False)
 class Task:
     """A tuning set, how it is decoded, which weights are tuned, and for which goal.
 
-    Of F columns the weights of G are tuned; `goal` is a function of weights (G,).
-
     columns: (G,) those that are tuned; start: (G,) their start weights, of all (F,) full_start;
-    contextual: whether a feature depends on earlier choices; fixed: whether a part of the scores is
-    not tuned, which settles the scale of the weights. A length that the plan holds is that of what
-    the start weights choose of these documents, all-zero ones the first candidates.
+    fixed: whether a part of the scores is not tuned, which settles the scale of the weights. A
+    length that the plan holds is that of what the start weights choose of these documents.
     """
 
     corpus: TuningSet
@@ -62,26 +178,24 @@ class Task:
     saved: SavedSearches
 
     def __post_init__(self) -> None:
-        corpus, features = self.corpus, self.features
+        corpus, features, plan = self.corpus, self.features, self.plan
         self.space = corpus.space
         self.columns, self.full_start = features.columns(self.space), features.start(self.space)
         self.start = self.full_start[self.columns]
         held = np.delete(self.full_start, self.columns).any()
-        self.fixed = bool(held) or any(one.sparse.any() for one in corpus.documents)
-        self.contextual = any(problem.order != 0 for problem in corpus.documents[0].problems)
+        self.fixed = bool(held) or any(document.sparse.any() for document in corpus.documents)
         self.goal = goal_of(
-            self.plan.objective_options,
+            plan.objective_options,
             self.objective,
             corpus.sums(corpus.first).sum(axis=0),
             self.start,
             settled=self.fixed,
-            scale=lambda: Axes.of(self.pool(corpus.first)).scale,
+            scale=lambda: Axes.of(self.lists.pool).scale,
         )
-        if self.plan.holds_length:
+        if plan.holds_length:
             self.goal = self.goal.held(self.lists.decode(self.start))
-        self.search = PoolSearch.of(self.plan, self.goal, features, self.space, self.saved)
+        self.search = PoolSearch.of(plan, self.goal, features, self.space, self.saved)
         self.names = self.search.names
-        self.free_of_scale = not self.fixed and self.search.bounds.free_of_scale
 
     @property
     def free_objective(self) -> Objective:
@@ -93,14 +207,14 @@ class Task:
         return replace(self, corpus=self.corpus.take(numbers), plan=self.plan.seeded(seed))
 
     def full(self, weights: Floats) -> Floats:
-        """All weights (F,), given the tuned ones (G,)."""
+        """All weights (F,), of which the tuned ones (G,) are these."""
         full = self.full_start.copy()
         full[self.columns] = weights
         return full
 
     def norm(self, weights: Floats) -> float:
         """L1 norm of weights (G,), by which they are divided; 1 where their scale is settled."""
-        free = self.free_of_scale and weights.any()
+        free = not self.fixed and self.search.bounds.free_of_scale and weights.any()
         return float(np.linalg.norm(weights, 1)) if free else 1.0
 
     def pool(self, path: Choices) -> Pool:
@@ -110,27 +224,24 @@ class Task:
     @cached_property
     def lists(self) -> TuningLists:
         """The lists of these documents."""
-        if not self.contextual:
-            return TuningLists(self.pool(self.corpus.first))
         corpus, problems = self.corpus, self.corpus.documents[0].problems
-        owners = np.array(self.space.contextual, np.int64)[[p.order != 0 for p in problems]]
+        pool, contextual = self.pool(corpus.first), [problem.order != 0 for problem in problems]
+        if not any(contextual):
+            return TuningLists(pool)
+        owners = np.array(self.space.contextual, np.int64)[contextual]
         return ContextualLists(
-            self.pool(corpus.first),
+            pool,
             np.flatnonzero(np.isin(self.columns, owners)),
-            all(tabular(p) for one in corpus.documents for p in one.problems),
+            all(tabular(p) for document in corpus.documents for p in document.problems),
+            task=self,
             corpus=corpus,
-            columns=self.columns,
-            start=self.full_start,
-            search=self.search_path,
             counted=np.ones(len(corpus.documents_of_lists), np.bool_),
         )
 
     def search_path(self, corpus: TuningSet, weights: Floats) -> Choices:
         """The path that weights (G,) choose in documents."""
-        full, path = self.full(weights), list[tuple[int, ...]]()
-        for group in corpus.groups:
-            path += self.decoder(group, full)
-        return tuple(path)
+        full = self.full(weights)
+        return tuple(choices for group in corpus.groups for choices in self.decoder(group, full))
 
     def decode(self, weights: Floats) -> tuple[Choices, Sums]:
         """The path that weights (G,) choose, and its summed statistics (D, W)."""
@@ -138,26 +249,17 @@ class Task:
         return path, self.corpus.sums(path)
 
 
-def describe_bleu(what: str, sums: Sums) -> str:
-    """BLEU and length ratio of decoded documents, for people."""
-    return f"{what} BLEU {bleu_of(sums):.2f}, length ratio {length_of(sums):.3f}"
+# Rounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodedWeights:
-    """Weights (F,), the summed statistics (D, W) of what they decode to, and the path.
-
-    predicted: the optimum on the pool that gave the weights; None for the start weights
-    """
+    """Weights (G,), statistics (D, W) of what they decode to, the path, the pool's prediction."""
 
     weights: Floats
     statistics: Sums
     path: Any
     predicted: Optimum | None = None
-
-
-Rounds: TypeAlias = Generator[DecodedWeights, None, str]
-"""The start weights, then the weights of each round, all decoded; returns why it ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,82 +282,54 @@ class Round:
         return f"round {self.number}: {', '.join(parts)}"
 
 
-class BestRound(NamedTuple):
-    """The round with the best value, the first of equal ones, and why the rounds ended."""
-
-    best: Round
-    reason: str
+def describe_bleu(what: str, sums: Sums) -> str:
+    """BLEU and length ratio of decoded documents, for people."""
+    return f"{what} BLEU {bleu_of(sums):.2f}, length ratio {length_of(sums):.3f}"
 
 
 def tune_in_rounds(
-    rounds: Rounds,
+    lists: TuningLists,
+    start: DecodedWeights,
+    optimise: Optimise,
     patience: int,
     *,
-    fixed: bool,
+    settled: bool,
     value: Value,
+    most: int = MOST_ROUNDS,
     report: Callable[[Round], None] = lambda done: None,
-) -> BestRound:
-    """The best of the rounds; they end after `patience` in a row that do not gain, and after 15.
-
-    fixed: whether a part of the scores is not tuned; without it all-zero weights are not a tuning
-    result. value: of summed statistics (D, W) and weights (F,), to be maximised; report: called
-    with each round, 0 first.
-    """
-    best: Round | None = None
-    for number in range(MOST_ROUNDS + 1):
-        try:
-            result = next(rounds)
-        except StopIteration as end:
-            reason = end.value
-            break
-        last = Round(number, result, value(result.statistics, result.weights))
-        report(last)
-        best = best or last
-        valid, best_valid = (fixed or bool(one.result.weights.any()) for one in (last, best))
-        gains = last.value > best.value
-        if valid and (gains or (not best_valid and bleu_of(result.statistics) > 0)):
-            best = last
-        if number - best.number >= patience:
-            reason = f"{patience} rounds without gain"
-            break
-    else:
-        reason = f"{MOST_ROUNDS} rounds"
-    if best is None:
-        raise ValueError("expected the start weights, found no round")
-    return BestRound(best, reason)
-
-
-def conditional(lists: TuningLists, start: DecodedWeights, optimise: Optimise) -> Rounds:
-    """The start weights, and rounds until no weight moves, with a pool for each.
+) -> tuple[Round, str]:
+    """The round with the best value, the first of equal ones, and why the rounds ended.
 
     The first pool is scored after the path of the start, each later one after the path that the
-    newest weights decode; where scores do not depend on the path there is one. All rounds draw the
-    same random points, so that rounds on equal pools end alike. Optima of earlier rounds are starts
-    of later ones.
+    newest weights decode. All rounds draw the same random points, so that rounds on equal pools end
+    alike. Rounds end after `patience` in a row that do not gain, and after `most`.
+
+    settled: whether all-zero weights are a tuning result, because a part of the scores is not tuned
     """
-    yield start
-    weights, path = start.weights, start.path
-    optima = list[Floats]()
-    for _ in range(MOST_ROUNDS):
-        optimum = optimise(lists.after(path), weights, optima)
+
+    def valid(result: DecodedWeights) -> bool:
+        return settled or bool(result.weights.any())
+
+    best = last = Round(0, start, value(start.statistics, start.weights))
+    report(best)
+    optima, moved = list[Floats](), np.inf
+    while True:
+        if last.number - best.number >= patience:
+            return best, f"{patience} rounds without gain"
+        if last.number == most:
+            return best, f"{most} rounds"
+        if last.number and not len(lists.contextual):
+            return best, "the pool is complete"
+        if moved < STILL:
+            return best, "no weight moves"
+        before = last.result
+        optimum = optimise(lists.after(before.path), before.weights, optima)
         optima.append(optimum.weights)
         path = lists.choose(optimum.weights)
-        moved = float(np.abs(optimum.weights - weights).max(initial=0.0))
-        weights = optimum.weights
-        yield DecodedWeights(weights, lists.sums(path), path, optimum)
-        if not len(lists.contextual):
-            return "the pool is complete"
-        if moved < STILL:
-            return "no weight moves"
-    return f"{MOST_ROUNDS} rounds"
-
-
-def rounds_of(task: Task) -> Rounds:
-    """The rounds of a task from its start weights; notices are of the first pool alone."""
-    lists, notices = task.lists, [task.notices]
-    path = lists.choose(task.start)
-
-    def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
-        return task.search.best(pool, weights, notices.pop() if notices else Notices(), history)
-
-    return conditional(lists, DecodedWeights(task.start, lists.sums(path), path), optimise)
+        result = DecodedWeights(optimum.weights, lists.sums(path), path, optimum)
+        last = Round(last.number + 1, result, value(result.statistics, result.weights))
+        report(last)
+        replaces = not valid(best.result) and bleu_of(result.statistics) > 0
+        if valid(result) and (last.value > best.value or replaces):
+            best = last
+        moved = float(np.abs(optimum.weights - before.weights).max(initial=0.0))

@@ -1,12 +1,10 @@
-"""Tuning in memory: from documents with features and references to weights, without any file.
-
-`rerank tune-mert` and `rerank.tune` make the tuning set and the decoder for `tune`.
-"""
+"""Tuning in memory: from documents with features and references to weights, without any file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +13,7 @@ from rerank.corpus.columns import column_names
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import FIRST, Weights
 from rerank.metrics import Metric
-from rerank.metrics.significance import FEWEST_DOCUMENTS
-from rerank.metrics.verdict import Gain, judged
+from rerank.metrics.significance import Gain, judged
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import AGREEMENT, is_rewarded
@@ -28,41 +25,36 @@ from rerank.tuning.features import (
     sums_of,
     values_of_systems,
 )
-from rerank.tuning.goal import SearchGoal, objective_of
-from rerank.tuning.objective import CORPUS_BLEU, Objective, Sums, bleu_of, length_of
+from rerank.tuning.goal import SearchGoal
+from rerank.tuning.objective import CORPUS_BLEU, Objective, Sums, bleu_of, length_of, objective_of
 from rerank.tuning.plan import NONE, Plan
-from rerank.tuning.pool import Choices, TuningSet
+from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import SavedSearches
 from rerank.tuning.rounds import (
     PATIENCE,
     Decode,
+    DecodedWeights,
     Task,
     describe_bleu,
-    rounds_of,
     tune_in_rounds,
 )
-from rerank.tuning.scale import Scale
-from rerank.tuning.selection import (
-    DOCUMENTS,
-    FEWEST_FOR_ERRORS,
-    Candidate,
-    Selection,
-    beside,
-)
-from rerank.tuning.tuners.ascent import Axes
+from rerank.tuning.scale import Scale, scale_of_path
+from rerank.tuning.selection import DOCUMENTS, FEWEST_FOR_ERRORS, Selection, beside
+from rerank.tuning.tuners.ascent import Axes, Optimum
 
 FEW = 10  # documents; fewer tell little
 ZEROS = (
     "the result of tuning is all-zero weights, which choose the first candidates; "
     "give start weights with --start"
 )
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutScores:
     """Scores of documents held out from tuning, by what was decoded: BLEU, and the objective.
 
-    The keys of both are `first candidates`, `start weights` (unless all zero) and `tuned weights`.
+    That are `first candidates`, `start weights` (unless all zero) and `tuned weights`.
     gain, error: in BLEU from the last but one to the last, and its standard error
     """
 
@@ -72,25 +64,27 @@ class HeldOutScores:
     gain: float
     error: float
 
+    @property
+    def baseline(self) -> str:
+        """What the tuned weights are compared with."""
+        return [*self.bleu][-2]
+
     def to_text(self) -> str:
         """The gain or loss of the tuned weights, for people."""
-        what = "start weights" if "start weights" in self.bleu else "first candidates"
-        before, after = self.bleu[what], self.bleu["tuned weights"]
-        shown = f"{before:.2f}" == f"{after:.2f}"
-        change = "stayed" if shown else "fell" if after < before else "rose"
+        before, after = self.bleu[self.baseline], self.bleu["tuned weights"]
+        equal = f"{before:.2f}" == f"{after:.2f}"
+        change = "stayed" if equal else "fell" if after < before else "rose"
         return (
-            f"held-out BLEU {change}: {what} {before:.2f}, tuned weights {after:.2f}, "
+            f"held-out BLEU {change}: {self.baseline} {before:.2f}, tuned weights {after:.2f}, "
             f"{self.gain:+.2f} ± {self.error:.2f}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class BesideSystems:
-    """What tuned weights choose beside the best system alone, and beside agreement alone.
+    """Values of the objective: of the output, of the best system alone, and of agreement alone.
 
-    where: `held-out documents` or `the tuning documents`; output, best, agreement: values of the
-    objective, the last None where the lists have no such feature; gain, agreement_gain: over the
-    best system
+    gain, agreement_gain: over the best system; None where the lists have no such feature
     """
 
     where: str
@@ -121,15 +115,14 @@ class BesideSystems:
 class TuningResult:
     """Tuned weights, and what they decode to on the documents that they were tuned on.
 
-    task: on these documents; weights: (G,) of its tuned columns, all 0 where the first candidates
-    are kept; path, statistics: of what they decode to, (D, W); start: statistics of the start
-    weights; replicates: entry of a weights file about several tunings, None without; selection:
-    what cross-validation chose, None without it; scale: of p(path) ∝ exp(α · score), None where it
+    weights: (G,) of the task's tuned columns, all 0 where the first candidates are kept; path,
+    statistics: of what they decode to, (D, W); start: statistics of the start weights; replicates:
+    entry of a weights file about several tunings; scale: of p(path) ∝ exp(α · score), None where it
     could not be fitted; rest: the held-out documents
     """
 
     task: Task
-    weights: NDArray[np.float64]
+    weights: Floats
     path: Choices
     statistics: Sums
     start: Sums
@@ -138,6 +131,11 @@ class TuningResult:
     held_out: HeldOutScores | None
     scale: Scale | None
     rest: Task | None = None
+
+    @property
+    def first_kept(self) -> bool:
+        """Whether no weights are better than the first candidates."""
+        return not self.task.full(self.weights).any()
 
     def verdict(self, systems: Mapping[str, str]) -> tuple[str, BesideSystems | None]:
         """Whether the weights gain on held-out documents, in one line of words for people.
@@ -148,10 +146,10 @@ class TuningResult:
         if systems and (beside_systems := self._beside_systems(systems)):
             return beside_systems.to_text(), beside_systems
         if (held_out := self.held_out) is not None:
-            what = "start weights" if "start weights" in held_out.bleu else FIRST
-            gain = _gain("BLEU", held_out.gain, held_out.error, len(held_out.documents))
-            return _against(what, gain), None
-        name, number = in_words(self.task.free_objective), len(self.task.corpus.documents)
+            n_documents = len(held_out.documents)
+            gain = Gain.of_error("BLEU", held_out.gain, held_out.error, n_documents)
+            return _against(held_out.baseline, gain), None
+        name, number = _in_words(self.task.free_objective), len(self.task.corpus.documents)
         if self.selection is not None and self.first_kept:
             return _against(FIRST, Gain(name, 0.0, 1.0)), None
         return beside_first(self.selection, name, number), None
@@ -171,15 +169,13 @@ class TuningResult:
             after = self.selection.statistics
         else:
             where = "the tuning documents"
-        before, name = sums_of(task.corpus, {best: 1.0}), in_words(objective)
+        before, name = sums_of(task.corpus, {best: 1.0}), _in_words(objective)
         output, alone = objective.value(after), objective.value(before)
 
         def over_best(sums: Sums) -> Gain:
             if len(before) != len(sums):
                 return Gain(name, objective.value(sums) - alone, None)
-            candidate = beside(before, sums, objective)
-            errors = candidate.difference, candidate.difference_error
-            return _gain(name, *errors, len(task.corpus.documents))
+            return beside(before, sums, objective).gain(name, len(task.corpus.documents))
 
         agreement, gain = None, None
         if AGREEMENT in labels:
@@ -191,65 +187,47 @@ class TuningResult:
 
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
-        before = (FIRST, self.task.corpus.sums(self.task.corpus.first))
-        held_out = f"; {self.held_out.to_text()}" if self.held_out else ""
-        if self.selection and self.first_kept:
-            return self._first_text(self.selection.beside_first) + held_out
-        return gain_text(self.statistics, before, self.task.goal, self.selection, held_out)
-
-    def _first_text(self, best: Candidate) -> str:
-        """That the first candidates are kept, and what to do about it."""
-        first = best.held_out - best.difference
+        task, held_out = self.task, f"; {self.held_out.to_text()}" if self.held_out else ""
+        if not (self.selection and self.first_kept):
+            before = (FIRST, task.corpus.sums(task.corpus.first))
+            return gain_text(self.statistics, before, task.goal, self.selection, held_out)
+        best = self.selection.beside_first
         line = (
-            f"held out: {self.task.free_objective.name} {first:.2f} with the first candidates, "
-            f"{best.held_out:.2f} with the best weights, difference {best.difference:+.2f} ± "
-            f"{best.difference_error:.2f}: the first candidates are kept, by weights of 0"
+            f"held out: {task.free_objective.name} {best.held_out - best.difference:.2f} with the "
+            f"first candidates, {best.held_out:.2f} with the best weights, difference "
+            f"{best.difference:+.2f} ± {best.difference_error:.2f}: the first candidates are kept, "
+            "by weights of 0"
         )
-        option = _with_totals(self.task)
-        return f"{line}; to tune the totals of the lists, too, give {option}" if option else line
-
-    @property
-    def first_kept(self) -> bool:
-        """Whether no weights are better than the first candidates."""
-        return not self.task.full(self.weights).any()
+        if option := _with_totals(task):
+            line += f"; to tune the totals of the lists, too, give {option}"
+        return f"{line}{held_out}"
 
     def written(self, made: Mapping[str, object]) -> Weights:
         """The weights as a file has them, with their provenance `made`."""
         task, alpha = self.task, self.scale.alpha if self.scale else None
-        kept = {"kept": FIRST} if self.first_kept else {}
-        full, made = task.full(self.weights), {**made, **kept}
-        tuned = task.features.tuned(task.space, full, alpha, made)
+        made = {**made, **({"kept": FIRST} if self.first_kept else {})}
+        tuned = task.features.tuned(task.space, task.full(self.weights), alpha, made)
         return task.features.with_presets(tuned, task.corpus)
 
     def entries(self) -> dict[str, object]:
         """Entries of a weights file: length, replicates, selection, held-out documents, scale."""
         names = [document.name for document in self.task.corpus.documents]
-        sums = {"start": self.start, "tuned": self.statistics}
-        found: dict[str, object] = {
+        entries: dict[str, object] = {
             "length": {
                 what: {
-                    "ratio": length_of(own),
-                    "documents": dict(zip(names, map(length_of, own), strict=False)),
+                    "ratio": length_of(sums),
+                    "documents": dict(zip(names, map(length_of, sums), strict=False)),
                 }
-                for what, own in sums.items()
+                for what, sums in (("start", self.start), ("tuned", self.statistics))
             }
         }
         if self.replicates:
-            found["replicates"] = self.replicates
+            entries["replicates"] = self.replicates
         if self.selection:
-            found |= self.selection.entries(self.task.names)
+            entries |= self.selection.entries(self.task.names)
         if self.held_out:
-            found["held_out"] = asdict(self.held_out)
-        return found | (self.scale.to_provenance() if self.scale else {})
-
-
-def _with_totals(task: Task) -> str:
-    """The option that makes the totals of the lists a feature; empty if it is one or has no use."""
-    features = task.features
-    if features.total or not any(np.ptp(own) > 0 for own in task.corpus.totals):
-        return ""
-    names = features.names or (label.name for label in task.space.labels)
-    return f"{features.option} {','.join([TOTAL, *names])}"
+            entries["held_out"] = asdict(self.held_out)
+        return entries | (self.scale.to_provenance() if self.scale else {})
 
 
 def gain_text(
@@ -273,6 +251,31 @@ def gain_text(
     return f"{selection.to_text()}; {line}" if selection else line
 
 
+def beside_first(selection: Selection | None, metric: str, n_documents: int) -> str:
+    """Whether what cross-validation chose is better than the first candidates, in words."""
+    if selection is None:
+        return "not tested: no documents were held out"
+    return _against(FIRST, selection.beside_first.gain(metric, n_documents))
+
+
+def _against(what: str, gain: Gain) -> str:
+    return f"output against {what}, held out: {judged(gain)}"
+
+
+def _in_words(objective: Objective) -> str:
+    """The objective's name in a verdict."""
+    return objective.name.removeprefix("corpus ")
+
+
+def _with_totals(task: Task) -> str:
+    """The option that makes the totals of the lists a feature; empty if it is one or has no use."""
+    features = task.features
+    if features.total or not any(np.ptp(totals) > 0 for totals in task.corpus.totals):
+        return ""
+    names = features.names or (label.name for label in task.space.labels)
+    return f"{features.option} {','.join([TOTAL, *names])}"
+
+
 def tune(
     corpus: TuningSet,
     metrics: Sequence[Metric],
@@ -284,36 +287,32 @@ def tune(
     saved: SavedSearches | None = None,
     announce: Printer = lambda line: None,
 ) -> TuningResult:
-    """Weights tuned on documents in memory; RerankError where only all-zero weights are found.
+    """Weights tuned on documents in memory; RerankError where only all-zero weights are reached.
 
-    metrics: those whose statistics `corpus` holds, BLEU first; decode: see
-    `rerank.tuning.rounds.Decode`; saved: where finished searches are kept, for a run that continues
-    this one; announce: called with a line about each round.
+    metrics: those whose statistics `corpus` holds, BLEU first; saved: where finished searches are
+    kept, for a run that continues this one; announce: called with a line about each round.
 
-    Features of order 0 are tuned on one pool; with features that depend on context, pools are made
-    anew in each round under the path decoded last. With `select` of the plan, cross-validation
-    chooses weights between the start and the tuned ones. Without start weights, one system or the
-    consensus is the start where the features are of systems, else weights that give the totals or
-    the order of the lists. The scale of the weights is fitted by likelihood under the path that
-    they decode.
+    Without start weights, one system or the consensus is the start where the features are of
+    systems, else weights that give the totals or the order of the lists. The scale of the weights
+    is fitted by likelihood under the path that they decode.
     """
     saved, objective = saved or SavedSearches(), objective_of(plan.objective_options, metrics)
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
-    if own := features.given is None:
+    if features.initial is None:
         if features.systems:
             alone = not is_rewarded(name for name, _ in plan.objective.metrics)
-            features = start_of_systems(
+            started = start_of_systems(
                 features, task.corpus, task.free_objective, announce, alone=alone
             )
         else:
-            features = start_of_lists(features, task.corpus, announce)
-        task = replace(task, features=features)
-        rest = rest and replace(rest, features=features)
+            started = start_of_lists(features, task.corpus, announce)
+        task = replace(task, features=started)
+        rest = rest and replace(rest, features=started)
     announce(f"maximised: {task.goal.name}")
-    announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
+    announce(describe_bleu(FIRST, task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
     replicates: Mapping[str, object] | None = None
-    if own and selection and _below_first(selection, features):
+    if features.initial is None and selection and _below_first(selection, task.features):
         weights = np.zeros_like(task.start)
     elif selection and (plan.replicates == 1 or not selection.chosen.share):
         task.search.report(task.pool(task.corpus.first), notices)
@@ -331,7 +330,8 @@ def tune(
         start = task.decode(task.start)[1]
     path, sums = task.decode(weights)
     scores = None if rest is None else _held_out_scores(rest, weights, announce)
-    scale = task.corpus.scale(path, full, notices) if (full := task.full(weights)).any() else None
+    full = task.full(weights)
+    scale = scale_of_path(task.corpus, path, full, notices) if full.any() else None
     if scale is not None:
         announce(scale.to_text())
     if saved.found:
@@ -341,64 +341,50 @@ def tune(
     )
 
 
-def in_words(objective: Objective) -> str:
-    """The objective's name in a verdict."""
-    return objective.name.removeprefix("corpus ")
-
-
-def beside_first(selection: Selection | None, metric: str, n_documents: int) -> str:
-    """Whether what cross-validation chose is better than the first candidates, in words."""
-    if selection is None:
-        return "not tested: no documents were held out"
-    one = selection.beside_first
-    return _against(FIRST, _gain(metric, one.difference, one.difference_error, n_documents))
-
-
-def _against(what: str, gain: Gain) -> str:
-    return f"output against {what}, held out: {judged(gain)}"
-
-
-def _gain(name: str, difference: float, error: float, n_documents: int) -> Gain:
-    """A gain for a verdict; of few documents it is not tested."""
-    if n_documents < FEWEST_DOCUMENTS:
-        return Gain(name, difference, None)
-    return Gain.of_error(name, difference, error)
+def _divided(task: Task) -> tuple[Task, Task | None]:
+    """The task on the documents that are tuned on, and on those held out: a share, if any."""
+    share, seed = task.plan.held_out, task.plan.settings.seed
+    if not share:
+        return task, None
+    n_documents = len(task.corpus.documents)
+    number = max(1, round(share * n_documents))
+    if number >= n_documents:
+        raise UsageError(
+            f"--hold-out {share:g}: {number} of {n_documents} documents held out leave none to "
+            "tune on"
+        )
+    held = sorted(np.random.default_rng(seed).permutation(n_documents)[:number].tolist())
+    rest = [d for d in range(n_documents) if d not in held]
+    return task.on(rest, seed), task.on(held, seed)
 
 
 def _selected(task: Task, announce: Printer) -> Selection | None:
-    """What cross-validation chooses, if the lists allow it.
-
-    Features that depend on context are scored after the path of the start weights.
-    """
+    """What cross-validation chooses, if the lists allow it."""
     features, number = task.features, len(task.corpus.documents)
     name = "start weights" if task.full_start.any() else FIRST
     name = features.source if features.derived else name
-    found = cross_validate(
-        task.lists,
-        task.start,
-        task.search,
-        task.notices,
-        announce,
-        start_name=name,
+    selection = cross_validate(
+        task.lists, task.start, task.search, task.notices, announce, start_name=name
     )
-    if found and number < FEW:
-        announce(_few_text(found, number))
-    return found
+    if selection and number < FEW:
+        announce(f"few documents, {number}: {_advice(selection)}")
+    return selection
 
 
-def _few_text(selection: Selection, n_documents: int) -> str:
-    """What a tuning on few documents tells, and what one may do."""
+def _advice(selection: Selection) -> str:
+    """What a tuning on few documents tells, and what people may do about it."""
     best = max(selection.candidates[1:], key=lambda candidate: candidate.held_out)
-    line, cure = f"few documents, {n_documents}: ", f"tune on {FEW} or more"
+    cure = f"tune on {FEW} or more"
     if selection.unit != DOCUMENTS:
-        line += (
+        return (
             f"{selection.unit} were held out, {selection.n_units} of them, which share their "
             "document with those that were tuned on, so that held-out values are too good; "
+            f"{cure}, or give scenes or sections as documents in --docs"
         )
-        return f"{line}{cure}, or give scenes or sections as documents in --docs"
     if selection.n_units >= FEWEST_FOR_ERRORS and best.difference_error:
-        line += f"held-out differences have a standard error of about {best.difference_error:.2f}; "
-    return f"{line}{cure}"
+        error = best.difference_error
+        return f"held-out differences have a standard error of about {error:.2f}; {cure}"
+    return cure
 
 
 def _below_first(selection: Selection, features: TunedFeatures) -> bool:
@@ -424,18 +410,27 @@ def _spread_of_folds(task: Task, selection: Selection, announce: Printer) -> Map
     return _entry(task, bleu, np.array(selection.of_folds))
 
 
-def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
-    """Weights (G,) of the best round."""
-    found = tune_in_rounds(
-        rounds_of(task),
+def _tuned(task: Task, announce: Printer) -> Floats:
+    """Weights (G,) of the best round; notices are of the first pool alone."""
+    lists, search, path = task.lists, task.search, task.lists.choose(task.start)
+
+    def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
+        if not history:
+            search.report(pool, task.notices)
+        return search.best(pool, weights, history)
+
+    best, reason = tune_in_rounds(
+        lists,
+        DecodedWeights(task.start, lists.sums(path), path),
+        optimise,
         PATIENCE,
-        fixed=task.fixed,
+        settled=task.fixed,
         value=task.goal.value,
         report=lambda done: announce(done.to_text()),
     )
-    announce(f"stopped: {found.reason}")
-    announce(f"kept: round {found.best.number}")
-    weights = found.best.result.weights
+    announce(f"stopped: {reason}")
+    announce(f"kept: round {best.number}")
+    weights = best.result.weights
     if not task.full(weights).any():
         if len(Axes.of(task.pool(task.corpus.first)).features):
             raise RerankError(ZEROS)
@@ -448,77 +443,54 @@ def _tuned(task: Task, announce: Printer) -> NDArray[np.float64]:
     return weights if np.array_equal(weights, task.start) else weights / task.norm(weights)
 
 
-def _replicates(task: Task, announce: Printer) -> tuple[NDArray[np.float64], Mapping[str, object]]:
+def _replicates(task: Task, announce: Printer) -> tuple[Floats, Mapping[str, object]]:
     """The mean (G,) of tunings on documents drawn with replacement, each with its own seed.
 
-    One tuning gives weights that another start, or another sample of documents, would not have
-    given (Clark et al. 2011, https://aclanthology.org/P11-2031). The mean of weights that were
-    tuned on several bootstrap samples of the documents is steadier than any of them. All weights
-    are divided by one number, so that their mean has norm 1. Beside it the entry of a weights
-    file: the BLEU of each tuning on all documents, and each weight's sample standard deviation.
+    It is steadier than any of them (Clark et al. 2011, https://aclanthology.org/P11-2031). All
+    weights are divided by one number, so that their mean has norm 1.
     """
     seed, n_documents = task.plan.settings.seed, len(task.corpus.documents)
     rng = np.random.default_rng(seed)
-    seeds = np.random.SeedSequence(seed).generate_state(task.plan.replicates)
-    found, bleu = [], []
-    for r, own in enumerate(seeds.tolist(), 1):
+    seeds = np.random.SeedSequence(seed).generate_state(task.plan.replicates).tolist()
+    tunings, bleu = list[Floats](), list[float]()
+    for r, seed in enumerate(seeds, 1):
         announce(f"replicate {r} of {task.plan.replicates}")
         drawn = sorted(rng.integers(n_documents, size=n_documents).tolist())
-        found.append(_tuned(task.on(drawn, own), announce))
-        sums = task.decode(found[-1])[1]
+        tunings.append(_tuned(task.on(drawn, seed), announce))
+        sums = task.decode(tunings[-1])[1]
         announce(describe_bleu(f"replicate {r}, all documents:", sums))
         bleu.append(bleu_of(sums))
-    weights = np.array([one / task.norm(one) for one in found])
+    weights = np.array([tuned / task.norm(tuned) for tuned in tunings])
     weights /= task.norm(weights.mean(axis=0))
-    mean, entry = weights.mean(axis=0), _entry(task, bleu, weights)
-    spread = weights.std(axis=0, ddof=1).tolist()
+    mean, spread = weights.mean(axis=0), weights.std(axis=0, ddof=1).tolist()
     figures = zip(task.names, mean, spread, strict=True)
     listed = ", ".join(f"{name} {value:.4f} ± {around:.4f}" for name, value, around in figures)
     announce(f"mean of {len(bleu)} replicates: {listed}")
-    return mean, entry
+    return mean, _entry(task, bleu, weights)
 
 
-def _entry(task: Task, bleu: Sequence[float], several: NDArray[np.float64]) -> Mapping[str, object]:
+def _entry(task: Task, bleu: Sequence[float], weights: NDArray[np.float64]) -> Mapping[str, object]:
     """BLEU of each tuning on all documents, and standard deviation of weights (R, G) by name."""
-    spread = several.std(axis=0, ddof=1).tolist()
+    spread = weights.std(axis=0, ddof=1).tolist()
     return {"bleu": [*bleu], "spread": dict(zip(task.names, spread, strict=True))}
 
 
-def _divided(task: Task) -> tuple[Task, Task | None]:
-    """The task on the documents that are tuned on, and on those held out: a share, if any.
-
-    The share is rounded, but at least one document. UsageError where none is left to tune on.
-    """
-    share, seed = task.plan.held_out, task.plan.settings.seed
-    if not share:
-        return task, None
-    n_documents = len(task.corpus.documents)
-    number = max(1, round(share * n_documents))
-    if number >= n_documents:
-        raise UsageError(
-            f"--hold-out {share:g}: {number} of {n_documents} documents held out leave none to "
-            "tune on"
-        )
-    held = sorted(np.random.default_rng(seed).permutation(n_documents)[:number].tolist())
-    rest = [d for d in range(n_documents) if d not in held]
-    return task.on(rest, seed), task.on(held, seed)
-
-
-def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Printer) -> HeldOutScores:
+def _held_out_scores(task: Task, weights: Floats, announce: Printer) -> HeldOutScores:
     """Scores of the held-out documents under the tuned weights (G,), all of them announced."""
     names = tuple(document.name for document in task.corpus.documents)
     announce(f"held out: {', '.join(names)}")
-    sums = {"first candidates": task.corpus.sums(task.corpus.first)}
+    sums = {FIRST: task.corpus.sums(task.corpus.first)}
     if task.full_start.any():
         sums["start weights"] = task.decode(task.start)[1]
     sums["tuned weights"] = task.decode(weights)[1]
     for what, counts in sums.items():
         announce(describe_bleu(f"held out, {what}:", counts))
+    objective = task.goal.objective
     bleu = {what: bleu_of(counts) for what, counts in sums.items()}
-    values = {what: task.goal.objective.value(counts) for what, counts in sums.items()}
+    values = {what: objective.value(counts) for what, counts in sums.items()}
     if values != bleu:
         listed = ", ".join(f"{what} {value:.3f}" for what, value in values.items())
-        announce(f"held out, {task.goal.objective.name}: {listed}")
+        announce(f"held out, {objective.name}: {listed}")
     before, after = [*sums.values()][-2:]
     gain = beside(before, after, CORPUS_BLEU)
     return HeldOutScores(names, bleu, values, gain.difference, gain.difference_error)

@@ -1,8 +1,7 @@
 """Exact search of documents whose scores are tabulated, in compiled code.
 
 The recursion of `decoders.viterbi`, for the many searches of a tuning, over tables that are laid
-out once. Its sums are those of a `WeightedSum` of the same scores but for rounding: scores of order
-0 are added to those of the list.
+out once.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from decoders.viterbi import affordable
 from rerank.files.compilation import njit
 from rerank.scorers.features import DocumentFeatures
 
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 Table: TypeAlias = NDArray[np.floating[Any]]
 LARGEST = 10**6  # scores of a document beyond order 1 that are tabulated: 8 MB of a scorer
 
@@ -38,17 +39,16 @@ def tabular(problem: DocumentProblem) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DocumentTables:
-    """A document's scores after every history of choices, beside those of its candidates alone.
+    """A document's scores after every history of N ≥ 1 choices, beside those of candidates alone.
 
-    order: N ≥ 1, that of the scorer which looks back furthest
     static: (n, F) features of order 0, with zeros in the columns (C,) of those of higher order
     tables: (P,) of each of these, the tables (K_{t−N}, …, K_t) one after another, all of one type
     """
 
     document: DocumentFeatures
     order: int
-    static: NDArray[np.float64]
-    columns: NDArray[np.int64]
+    static: Floats
+    columns: Integers
     tables: tuple[Table, ...]
 
     @classmethod
@@ -76,7 +76,7 @@ class DocumentTables:
             return None
         return cls(document, order, static, np.array(columns, np.int64), same)
 
-    def best(self, weights: NDArray[np.float64]) -> tuple[int, ...]:
+    def best(self, weights: Floats) -> tuple[int, ...]:
         """The path of highest score under weights (F,), by the rule of ties of `decoders.problem`.
 
         O(Σ K_{t−N} ⋯ K_t) time for each feature.
@@ -96,10 +96,9 @@ class DocumentTables:
 
 
 def _tabulated(problem: DocumentProblem, order: int) -> list[Table]:
-    """Scores (H_t, K_t) of each sentence after the H_t histories of `order` choices.
+    """Scores (H_t, K_t) of each sentence after the H_t histories of `order` choices, last fastest.
 
-    Histories are in the order of the tables of `decoders.arrays.HistoryTable`, the last choice
-    fastest; those that a problem of lower order cannot tell apart have equal rows.
+    Histories that a problem of lower order cannot tell apart have equal rows.
     """
     own, lengths = problem.order or 0, problem.lengths
     spans = [math.prod(lengths[max(0, t - order) : t]) for t in range(len(lengths))]
@@ -140,12 +139,12 @@ def flattened(matrices: Sequence[Table]) -> Table:
 
 @njit(cache=True, nogil=True)
 def _best_path(
-    lengths: NDArray[np.int64],
+    lengths: Integers,
     order: int,
-    scores: NDArray[np.float64],
+    scores: Floats,
     tables: tuple[Table, ...],
-    weights: NDArray[np.float64],
-    path: NDArray[np.int64],
+    weights: Floats,
+    path: Integers,
 ) -> None:
     """Fill in the best path (S,); scores: (n,) of the candidates alone.
 

@@ -776,7 +776,7 @@ def test_a_first_pass_without_a_slow_scorer_leaves_it_the_best_candidates(world:
     command = "decode --docs dev.docs --default-weight 1 --out out --weights w.ini"
     qe += " --source dev.src"
     world.ok(f"{command} --kbest dev.kbest --kbest-out first")
-    recipe = (ROOT / "recipes" / "scorers.md").read_text()
+    recipe = (ROOT / "recipes" / "docs" / "scorers.md").read_text()
     (sort,) = re.findall("^awk .*sorted.nbest$", recipe, re.MULTILINE)
     subprocess.run(["sh", "-c", sort], cwd=world.folder, check=True)
     totals: dict[str, list[float]] = {}

@@ -1,7 +1,7 @@
 """Texts of whole documents parted into segments: `--systems FILE,align=yes`, `evaluate --align`.
 
 Truth: the definition of mwerSegmenter (Matusov et al. 2005, section 3), over all segmentations,
-with the costs of beginnings that `rerank.corpus.segmentation` states.
+with the costs of beginnings that `rerank.corpus.edit_distance` states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.world import World
 
-from rerank.corpus.segmentation import parted
+from rerank.corpus.edit_distance import parted
 
 REFERENCES = ["the lamp is lit .", "it gives a light .", "the café is closed .", "nobody comes ."]
 TEXTS = ("a lamp is lit .\nit gives light .", "the café was closed . no one comes .")

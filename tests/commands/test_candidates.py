@@ -178,7 +178,7 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     told = translator.ok(f"{RUN} {MODEL},long=cut").err
     assert "2 x text longer than the 64 positions of the model, cut, first at src:3 [" in told
     assert "2 x blank source line, whose candidates are invented; write its sentence, " in told
-    assert "first at src:2 [blank-source-line]" in told
+    assert "first at src:2 [R520 blank-source-line]" in told
     strict = f"{RUN} {MODEL},long=cut --strict"
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
     allowed = "--allow blank-source-line --allow candidate-cut-at"
@@ -260,7 +260,7 @@ def test_a_converted_model_needs_a_tokenizer_and_the_package(
 def test_the_model_of_the_recipe_finds_candidates(
     translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(ROOT / "recipes" / "hf")
+    monkeypatch.syspath_prepend(ROOT / "recipes" / "adapters" / "hf")
     sizes = "--width 16 --layers 1 --vocabulary 300 --seconds 0.1"
     monkeypatch.setattr(sys, "argv", ["", "src", "src", "--out", "own", *sizes.split()])
     recipe: Any = import_module("translate")

@@ -322,6 +322,22 @@ def test_a_fault_on_many_lines_is_one_finding_with_its_count(lists: World) -> No
     assert " (50 times, next on lines 3, 5, 7, 9, …)\n" in said
 
 
+def test_a_kind_of_warning_is_explained_by_its_code_or_its_name(lists: World) -> None:
+    told = lists.run("check --explain R105")
+    assert told.exit == 0
+    assert told.out == lists.run("check --explain likely-costs").out
+    assert told.out.splitlines() == [
+        "R105 likely-costs (warning)",
+        "likely costs (positive, and rising in each list) in place of scores",
+        "cure: give negative weights",
+        "example: warning: 3 x likely costs (positive, and rising in each list) in place of "
+        "scores; give negative weights, first at dev.kbest:7 [R105 likely-costs]",
+    ]
+    unknown = lists.run("check --explain likly-costs")
+    assert unknown.exit == 2
+    assert "no kind of warning 'likly-costs'; did you mean likely-costs?" in unknown.err
+
+
 def test_more_kinds_of_faults_than_people_read_are_summed_up(lists: World) -> None:
     lines = [f"0 ||| a ||| A= 1 {'x' * n}= 1 ||| 1" for n in range(1, 201)]
     lists.write("dev.kbest", ["0 ||| a ||| A= 1 ||| 1", *lines])

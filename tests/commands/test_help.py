@@ -282,7 +282,7 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(wor
     assert len(found.lines) == 4
     assert "search: viterbi, exact" in found.err
     assert (
-        "warning: 9 x CRLF line ends, read as LF, first at dev.kbest:1 [crlf-line-ends]\n"
+        "warning: 9 x CRLF line ends, read as LF, first at dev.kbest:1 [R003 crlf-line-ends]\n"
         in found.err
     )
     assert "2 documents, 4 sentences, " in found.err

@@ -181,7 +181,7 @@ def test_a_scorer_in_python_is_given_the_side_information_that_it_needs() -> Non
 
 
 def test_the_page_about_the_interface_names_what_there_is() -> None:
-    page = (Path(rerank.__file__).parents[1] / "recipes" / "api.md").read_text("utf-8")
+    page = (Path(rerank.__file__).parents[1] / "recipes" / "docs" / "api.md").read_text("utf-8")
     rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
     signatures = [one for row in rows for one in re.findall(r"`(\w+)(?:\(([^)]*)\))?`", row)]
     assert {name for name, _ in signatures} == {*rerank.__all__}

@@ -18,8 +18,8 @@ from sacrebleu.metrics.chrf import CHRF
 from support.words import WORDS
 from support.world import World
 
-from rerank.metrics.verdict import Gain, answer
-from rerank.metrics.verdict import verdict as verdict_of
+from rerank.metrics.significance import Gain, answer
+from rerank.metrics.significance import verdict as verdict_of
 from rerank.report.explanation import Explanation
 
 HOSTILE = (

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from support.problems import BUILDS, DYADIC, SEEDS, Build
 
 from decoders.arrays import Unary, WeightedSum
 from decoders.batching import run_batch
@@ -16,9 +13,6 @@ from decoders.beam import beam, greedy
 from decoders.problem import Answer, Array, Chain, DocumentProblem, Floats, Indices, ScoreError
 
 START = np.zeros(1, dtype=np.intp)
-BATCHES = st.lists(
-    st.tuples(st.sampled_from(BUILDS), st.lists(st.integers(1, 4), max_size=4)), max_size=6
-)
 
 
 class Recording(Chain):
@@ -44,18 +38,6 @@ class Recording(Chain):
     ) -> list[Array]:
         requests[0][0].calls.append([(problem.name, -t, len(p)) for problem, p, t, _ in requests])
         return super().rescore_together(requests)
-
-
-@given(batch=BATCHES, seed=SEEDS, width=st.integers(1, 9))
-def test_in_a_batch_each_finds_what_it_finds_alone(
-    batch: list[tuple[Build, list[int]]], seed: int, width: int
-) -> None:
-    problems = [
-        build(lengths, seed + d, DYADIC[seed % 3]) for d, (build, lengths) in enumerate(batch)
-    ]
-    found = run_batch(problems, [beam.steps(p, width=width, n_best=width) for p in problems])
-    assert found == [beam(p, width=width, n_best=width) for p in problems]
-    assert run_batch(problems, list(map(greedy.steps, problems))) == list(map(greedy, problems))
 
 
 def test_requests_of_one_round_arrive_as_one_call_also_those_of_parts_of_sums() -> None:

@@ -95,7 +95,7 @@ def test_histories_that_end_alike_have_equal_states() -> None:
 def test_enumeration_takes_a_million_paths_and_refuses_more_with_their_number() -> None:
     assert exhaustive(unary([1] * 1000, 1, [0.5])) == [Path((0,) * 1000, 500.0)]
     assert exhaustive(Unary([np.arange(10.0)] * 6)) == [Path((9,) * 6, 54.0)]
-    with pytest.raises(UnsuitedDecoder, match=r"1,000,000 paths, this one has about 10\^2000"):
+    with pytest.raises(UnsuitedDecoder, match=r"1,000,000 paths, this has about 10\^2000"):
         exhaustive(Unary([np.zeros(100)] * 1000))
     with pytest.raises(UnsuitedDecoder):
         exhaustive(Unary([np.zeros(k) for k in (101, 99, 101)]))

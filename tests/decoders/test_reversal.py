@@ -201,10 +201,8 @@ def test_the_utility_of_a_reversed_problem_counts_sentences_from_the_last() -> N
         def words(self, t: int) -> Array:
             return np.array([float(t)])
 
-    turned = ReversedUtility.of(Places(), 5)
-    assert turned is not None
+    turned = ReversedUtility(Places(), 5)
     assert (turned.expected(1, np.zeros(2)).tolist(), turned.words(0).tolist()) == ([3, 3], [4])
-    assert ReversedUtility.of(None, 5) is None
 
 
 # Both directions: sweeps

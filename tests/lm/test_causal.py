@@ -312,7 +312,7 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (config(configuration_files=["../config.4.0.json"]), "names of files beside it, found '../c"),
     (in_parts("sub/a.safetensors"), "names of files beside it, found 'sub/a.safetensors'"),
     (in_parts("../a.safetensors"), "names of files beside it, found '../a.safetensors'"),
-    (in_parts("a.bin"), "found the name of 'a.bin', which is none"),
+    (in_parts("a.bin"), "found 'a.bin', which is none"),
     (instead("config.json", lambda path: path.write_text('{"a":' * 10**5)), "expected JSON"),
     (instead("tokenizer_config.json", os.mkfifo), "a regular file.* found a pipe"),
     (instead("vocab.json", lambda path: path.symlink_to("/dev/zero")), "a regular file"),
@@ -354,7 +354,7 @@ def test_a_tokenizer_that_needs_sentencepiece_says_what_to_install(
 
     of_files(config__json=b"{}", model__safetensors=b"")(tmp_path / "m")
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", missing)
-    with pytest.raises(CausalFolderError, match=r"install it: pip install sentencepiece$") as fault:
+    with pytest.raises(CausalFolderError, match=r"pip install sentencepiece$") as fault:
         open_causal_model(tmp_path / "m")
     assert "\n" not in str(fault.value)
 

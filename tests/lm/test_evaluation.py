@@ -14,7 +14,7 @@ from support.models import beside, config_of, enlarged, entered
 from lm.batches import PackedBatch
 from lm.corpus import Corpus, encode
 from lm.document_cache import WithDocumentCache
-from lm.evaluation import Tags, perplexity, perplexity_by_document
+from lm.evaluation import Tags, perplexity
 from lm.laws import (
     check_batches,
     check_keys,
@@ -98,7 +98,7 @@ def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_rea
                 context = model.context.advance(context, model.context.summary(read))
             totals.append(total)
     for streams, length in ((1, 100), (1, 1), (2, 2), (32, 8)):
-        found = perplexity_by_document(model, corpus, streams=streams, length=length)
+        found = perplexity(model, corpus, per_document=True, streams=streams, length=length)
         assert found.documents is not None
         assert [own.nats for own in found.documents] == pytest.approx(totals, rel=1e-5)
         assert found.nats == pytest.approx(sum(totals), rel=1e-5)
@@ -123,7 +123,8 @@ def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
     nats, ids = -logits.log_softmax(0), np.arange(len(corpus.tokens)) % 3
     tags = Tags(ids, ["x", "y", "z", "absent"], np.arange(len(ids)))
     for streams in (1, 3):
-        found = perplexity(model, corpus, tags=tags, streams=streams, length=2)
+        how: dict[str, Any] = {"tags": tags, "streams": streams, "length": 2}
+        found = perplexity(model, corpus, **how)
         assert [tag for tag in found.tags or {}] == ["x", "y", "z"]
         for i, own in enumerate((found.tags or {}).values()):
             words = corpus.tokens[ids == i]
@@ -131,8 +132,7 @@ def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
             assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
             mean = own.as_json()["mean_word_perplexity"]
             assert mean == pytest.approx(float(nats[words].exp().mean()), rel=1e-5)
-        by_document = perplexity_by_document(model, corpus, tags=tags, streams=streams, length=2)
-        assert by_document.tags == found.tags
+        assert perplexity(model, corpus, per_document=True, **how).tags == found.tags
 
 
 @pytest.mark.parametrize("name", ["drnnlm", "codclm", "rnnlm"])
@@ -145,7 +145,7 @@ def test_of_passages_the_last_sentence_is_counted_given_the_others(name: str) ->
         - perplexity(model, Corpus.of([sentences[k : k + 2]])).nats
         for k in (0, 3)
     ]
-    found = perplexity_by_document(model, corpus)
+    found = perplexity(model, corpus, per_document=True)
     assert found.documents is not None
     assert [own.nats for own in found.documents] == pytest.approx(expected, rel=1e-5)
     assert [own.tokens for own in found.documents] == [2, 5]
@@ -158,10 +158,10 @@ def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_ha
     corpus = encode([*[b"a b"] * 20, b"", b"c"], VOCABULARY)
     assert perplexity(model, corpus).perplexity > 1e9
     with pytest.raises(LogProbError, match="no probability left"):
-        perplexity_by_document(model, corpus)
+        perplexity(model, corpus, per_document=True)
     ids = (corpus.tokens == 5).astype(np.int64)
     tags = Tags(ids, ["other", "odd"], np.arange(len(ids)))
-    with pytest.raises(LogProbError, match="no probability left for words of tag 'odd'"):
+    with pytest.raises(LogProbError, match="no probability left for tag 'odd'"):
         perplexity(model, corpus, tags=tags)
 
 

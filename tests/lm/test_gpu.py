@@ -14,7 +14,7 @@ from torch import Tensor
 from lm.backend import FEWEST, Backend
 from lm.composition import HEADS
 from lm.corpus import Corpus
-from lm.evaluation import perplexity_by_document
+from lm.evaluation import perplexity
 from lm.model import DocumentLM
 from lm.normalisers import KERNEL_LEAST, _kernel, log_sums
 from lm.sampling import sample
@@ -72,7 +72,7 @@ def scores(model: DocumentLM, backend: Backend) -> NDArray[np.float64]:
         alone = independent(engine, own) if model.order == 0 else []
         both = pairs(engine, own, np.array([True, False, True])) if model.order == 1 else []
         found += [scored.ravel() for scored in (*alone, *both)]
-    documents = perplexity_by_document(model, corpus, streams=3, length=2).documents or ()
+    documents = perplexity(model, corpus, per_document=True, streams=3, length=2).documents or ()
     return np.concatenate([*found, [document.nats for document in documents]]).astype(np.float64)
 
 

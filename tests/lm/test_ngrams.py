@@ -278,7 +278,7 @@ FAULTS: list[tuple[bytes, bytes, int, str]] = [  # what is replaced in MODEL, li
     (b"\\end\\", b"\\end\\\nmore", 16, r"the end of the file after \\end\\, found 'more'"),
     (b"-0.25\t<s>", b"x\t<s>", 12, "logarithm from -300 to 0, found 'x'"),
     (b"-0.125\ta", b"-301\ta", 13, "logarithm from -300 to 0, found '-301'"),
-    (b"-0.25\n\n", b"1e9\n\n", 9, "back-off .* at most 300 in size, found '1e9'"),
+    (b"-0.25\n\n", b"1e9\n\n", 9, "back-off .* from -300 to 300, found '1e9'"),
     (b"<s> a", b"<s> a a a", 12, "a logarithm and 2 words, found '-0.25"),
     (b"<s> a", b"<s> b", 12, "words that are 1-grams, found 'b'"),
     (b"<unk>", b"a", 9, "expected each word once, found 'a' again"),

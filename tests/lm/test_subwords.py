@@ -25,8 +25,14 @@ from lm.model import DocumentLM
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
 from lm.ngrams.estimation import FALLBACK, KneserNey, count_ngrams
 from lm.reading import entered, read_on
-from lm.sentencepiece_model import read_pieces
-from lm.subwords import SEGMENTATIONS, Scores, SubwordError, SubwordVocabulary, learn
+from lm.subwords import (
+    SEGMENTATIONS,
+    Scores,
+    SubwordError,
+    SubwordVocabulary,
+    learn,
+    read_pieces,
+)
 from lm.training.settings import Settings
 from lm.training.trainer import Trainer
 from lm.vocabulary import SPECIAL, UNKNOWN
@@ -197,9 +203,9 @@ def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
         (model_file()[:-3], "not a model file"),
         (model_file(3), "expected a unigram or BPE model"),
         (model_file(suffix=1), "expected a unigram or BPE model"),
-        (model_file(split=0), "one word each, .* with split_by_whitespace=false; train"),
-        (model_file(prefix=0), "before every word, .* with add_dummy_prefix=false; train"),
-        (model_file(name=b"own"), "nmt_nfkc, .* found 'own'"),
+        (model_file(split=0), "one word each, .* split_by_whitespace=false; train"),
+        (model_file(prefix=0), "before every word, .* add_dummy_prefix=false; train"),
+        (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
     ],
     ids=["text", "empty", "cut", "words", "suffix", "split", "prefix", "normalisation"],
 )

@@ -1,4 +1,4 @@
-"""The batch scripts of `recipes/cluster`, by a stand-in for Slurm: there is none here.
+"""The batch scripts of `recipes/adapters/cluster`, by a stand-in for Slurm: there is none here.
 
 The stand-in `srun` runs its command once for each task, one after another, with the variables that
 Slurm sets; `rerank` and `torchrun` write down how they were called. `tests/runs` has what several
@@ -40,7 +40,7 @@ def cluster(world: World) -> World:
 def calls(world: World, script: str, command: str, **variables: str) -> list[str]:
     """The programs that a batch script calls, with their arguments."""
     path = f"{world.folder / 'bin'}:{os.environ['PATH']}"
-    words = ["bash", str(ROOT / "recipes" / "cluster" / script), *command.split()]
+    words = ["bash", str(ROOT / "recipes" / "adapters" / "cluster" / script), *command.split()]
     subprocess.run(words, env={**os.environ, "PATH": path, **variables}, check=True)
     return world.lines("calls")
 

@@ -1,4 +1,4 @@
-"""The loop of `recipes/estimators`: export, score outside, feed back; and its programs."""
+"""The loop of `recipes/adapters/estimators`: export, score outside, feed back; and its programs."""
 
 import json
 import os
@@ -25,17 +25,18 @@ def test_numbers_of_an_estimator_come_back_as_features(world: World, script: Any
         world.write(f"dev.{end}", content)
     world.weights("w.json", {"TM0": 1.0, "qe": 0.5, "pair": 1.0})
     lists = ["--kbest", "dev.kbest", "--docs", "dev.docs"]
-    script("estimators/export.py", *lists, "--source", "dev.src", "--out", "work")
+    script("adapters/estimators/export.py", *lists, "--source", "dev.src", "--out", "work")
     assert world.lines("work/sentences.tsv")[:2] == ["die bank\tthe bank", "die bank\ta bank"]
     rows = [line.split("\t") for line in world.lines("work/pairs.tsv")]
     assert len(rows) == 2 + 2 * 3 + 1
     assert rows[3] == ["x", "1", "0", "1", "die bank", "sie ist", "the bank", "the bank is"]
     assert rows[-1][:4] == ["y", "0", "-", "0"]
     world.write(
-        "qe.txt", script("estimators/standin.py", text=world.text("work/sentences.tsv")).out
+        "qe.txt",
+        script("adapters/estimators/standin.py", text=world.text("work/sentences.tsv")).out,
     )
     texts = "".join("\t".join(row[4:]) + "\n" for row in rows)
-    numbers = script("estimators/standin.py", text=texts).out.splitlines()
+    numbers = script("adapters/estimators/standin.py", text=texts).out.splitlines()
     keys = ["\t".join(row[:4]) for row in rows]
     world.write("pairs", [f"{key}\t{n}" for key, n in zip(keys, numbers, strict=True)])
     scores = "--scores qe=qe.txt --pair-scores pair=pairs --weights w.json --search viterbi"
@@ -45,7 +46,7 @@ def test_numbers_of_an_estimator_come_back_as_features(world: World, script: Any
 
 
 ASKED = DECODE + " --source dev.src --default-weight 1 --scorer qe=command:"
-FOLDER = ROOT / "recipes" / "estimators"
+FOLDER = ROOT / "recipes" / "adapters" / "estimators"
 
 
 def test_the_program_of_the_readme_is_a_whole_program(world: World) -> None:
@@ -209,7 +210,7 @@ def test_orders_and_choices_by_embeddings_are_those_of_hand(
     world.write("src.zh", ["0", "3"])
     world.write("mqm.columns", ["A\tB\tC"])
     world.write("mqm.tsv", ["1\t0\t2", "0\t1\t3"])
-    out = script("estimators/embeddings.py", "--data", world.folder).out.splitlines()
+    out = script("adapters/estimators/embeddings.py", "--data", world.folder).out.splitlines()
     # of a: B < A < C by people, A > B > C by the source, B > A > C by the others; of b: A < B < C
     # by people, C > A = B by the source
     assert out[2] == "| cosine of source and candidate | 40.0 | 2.00 |"

@@ -1,4 +1,4 @@
-"""The measurements for a GPU, `recipes/gpu/run.py`, at tiny sizes on the CPU."""
+"""The measurements for a GPU, `recipes/bench/gpu/run.py`, at tiny sizes on the CPU."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16")
 
 def test_every_part_runs_and_scores_are_those_of_the_cpu(script: Any) -> None:
     parts = ("--part", "scoring", "--part", "decode", "--part", "training")
-    printed = script("gpu/run.py", "--device", "cpu", "--quick", *parts).out
+    printed = script("bench/gpu/run.py", "--device", "cpu", "--quick", *parts).out
     rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
     scored = [row for row in rows if len(row) == 9 and row[1] in PRECISIONS]
     assert [row[:2] for row in scored] == [
@@ -27,30 +27,16 @@ def test_every_part_runs_and_scores_are_those_of_the_cpu(script: Any) -> None:
     assert "no time left" not in printed
 
 
-def test_forms_of_the_normaliser_have_a_share_for_each_number_of_rows(script: Any) -> None:
-    printed = script("gpu/run.py", "--device", "cpu", "--quick", "--part", "exponentials").out
-    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
-    shares = {tuple(row[:2]): row[2:] for row in rows if row[0] in PRECISIONS}
-    assert len(shares) == 2 * 5
-    for (_, form), cells in shares.items():
-        assert len(cells) == 4
-        half = form == "logits in bfloat16"  # on a CPU operands stay float32
-        if form in ("torch.compile", "fused kernel"):  # a share, or the name of an error
-            assert all(cell.endswith("%") or cell.isidentifier() for cell in cells)
-            continue
-        assert all((cell == "–") if half else cell.endswith("%") for cell in cells)
-
-
 def test_rows_of_a_table_can_be_chosen(script: Any) -> None:
     chosen = ("--part", "scoring", "--case", "rnnlm")
-    printed = script("gpu/run.py", "--device", "cpu", "--quick", *chosen).out
+    printed = script("bench/gpu/run.py", "--device", "cpu", "--quick", *chosen).out
     rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
     assert [row[0] for row in rows if len(row) == 9 and row[1] in PRECISIONS] == ["rnnlm"] * 3
 
 
 def test_kernels_are_listed_with_their_seconds(script: Any) -> None:
     chosen = ("--part", "kernels", "--case", "rnnlm")
-    printed = script("gpu/run.py", "--device", "cpu", "--quick", *chosen).out
+    printed = script("bench/gpu/run.py", "--device", "cpu", "--quick", *chosen).out
     titles = [line for line in printed.splitlines() if line.startswith("## rnnlm")]
     assert [title.split(":")[0] for title in titles] == [f"## rnnlm, {p}" for p in PRECISIONS]
     for own in printed.split("## rnnlm")[1:]:

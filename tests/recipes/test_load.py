@@ -1,4 +1,4 @@
-"""`recipes/load` what its lists are."""
+"""`recipes/bench/load` what its lists are."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 def test_lists_have_their_size_and_the_totals_of_their_weights(tmp_path: Path, script: Any) -> None:
     for name in ("a", "b"):
-        script("load/generate.py", tmp_path / name, 3, 4, 5, 4, 7, "--sparse", 50)
+        script("bench/load/generate.py", tmp_path / name, 3, 4, 5, 4, 7, "--sparse", 50)
     made = bytes_of(tmp_path / "a")
     assert made == bytes_of(tmp_path / "b")  # the same seed, the same bytes
     weights = json.loads(made["weights.json"])

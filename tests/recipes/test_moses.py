@@ -1,4 +1,4 @@
-"""`recipes/moses`: the decoder for mert-moses.pl, around a stand-in for Moses.
+"""`recipes/adapters/moses`: the decoder for mert-moses.pl, around a stand-in for Moses.
 
 What mert-moses.pl does is written here from a description. No Moses is run.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from support.world import ROOT, World
 
-RECIPE = ROOT / "recipes" / "moses"
+RECIPE = ROOT / "recipes" / "adapters" / "moses"
 OURS = ["--scorer", "used=document-cache", "--docs", "docids"]
 CONFIG = ["-config", "moses.ini"]
 ALL = [*CONFIG, "-input-file", "source"]

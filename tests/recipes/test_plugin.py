@@ -1,4 +1,4 @@
-"""The plug-in package of `recipes/plugin`, installed in a folder and used from the shell."""
+"""The plug-in package, `recipes/adapters/plugin`, installed in a folder, used from the shell."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from rerank.corpus.kbest import KBest
 from rerank.metrics.consensus import PairUtility
 from rerank.scorers.laws import check_scorer
 
-PACKAGE = ROOT / "recipes" / "plugin"
+PACKAGE = ROOT / "recipes" / "adapters" / "plugin"
 LISTS = (
     "0 ||| a lamp is lit ||| LM0= -1 ||| -1",
     "0 ||| lit ||| LM0= -1.5 ||| -1.5",

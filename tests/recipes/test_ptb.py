@@ -1,4 +1,4 @@
-"""The tables of `recipes/ptb/run.py`: seeds, tests over documents, and runs that are stopped."""
+"""`recipes/studies/ptb/run.py`: seeds, tests over documents, and runs that are stopped."""
 
 import json
 from pathlib import Path
@@ -26,47 +26,9 @@ def test_rows_are_tested_against_the_one_above_and_a_stopped_run_prints_the_comp
     monkeypatch.setattr("signal.signal", lambda *_: None)  # the tests keep their own
     models = [one for name in ("rnnlm", "codclm", "adclm") for one in ("--model", name)]
     where = ["--data", tmp_path, "--text", "{part}.txt", "--work", tmp_path]
-    found = script("ptb/run.py", *where, *models, "--seeds", 2, "--hours", 0)
+    found = script("studies/ptb/run.py", *where, *models, "--seeds", 2, "--hours", 0)
     assert "stopped; the same command goes on" in found.err
     assert found.out.splitlines()[2:] == [
         "| `rnnlm` | 96, 96 | 10.00 ± 1.41 | 10.00 ± 1.41 | 11.00 ± 1.41 | 1.000 | – | 6, 7 |",
         "| `codclm` | 96, 96 | 7.50 ± 0.71 | 7.50 ± 0.71 | 8.50 ± 0.71 | 0.750 | 0.002 | 6, 7 |",
-    ]
-
-
-class Child:
-    """In place of `subprocess.Popen`: a training writes its curve, and all else prints figures."""
-
-    returncode = 0
-
-    def __init__(self, words: list[str], stdout: int) -> None:
-        if "train-lm" in words:
-            Path(words[words.index("--curve") + 1]).write_text("update\tepoch\n96\t1\n")
-
-    def __enter__(self) -> "Child":
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        pass
-
-    def communicate(self, timeout: float | None) -> tuple[str, None]:
-        found = {"perplexity": 8, "perplexity_without_eos": 9, "documents": [{"nats": 5.0}]}
-        return json.dumps(found), None
-
-
-def test_topics_have_a_table_of_both_ways_and_figures_without_documents_are_measured_again(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("subprocess.Popen", Child)
-    given = ["--data", tmp_path, "--text", "{part}.txt", "--work", tmp_path, "--size", 4]
-    done = script("ptb/words.py", *given)
-    assert [line.count("| 8.00 (1.000)") for line in done.out.splitlines()[2:]] == [2] * 6
-    (path,) = tmp_path.glob("rnnlm*.json")
-    found = json.loads(path.read_text())
-    del found["test"]["documents"]  # as versions before those of this table wrote it
-    path.write_text(json.dumps(found))
-    again = script("ptb/words.py", *given)
-    assert again.out == done.out
-    assert [line.split()[2] for line in again.err.splitlines() if line[:1] == "$"] == [
-        *("train-lm", "perplexity", "perplexity")
     ]

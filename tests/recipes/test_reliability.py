@@ -1,4 +1,4 @@
-"""`recipes/reliability` in a short form: kill loops, determinism, and the catalogue of faults."""
+"""`recipes/bench/reliability` in short: kill loops, determinism, and the catalogue of faults."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def end(fork: Fork) -> tuple[int, str]:
 @pytest.fixture
 def recipe(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module of the recipe by its name."""
-    monkeypatch.syspath_prepend(ROOT / "recipes" / "reliability")
+    monkeypatch.syspath_prepend(ROOT / "recipes" / "bench" / "reliability")
     return import_module
 
 

@@ -1,4 +1,4 @@
-"""The checks of `recipes/reliability/supply_chain.py`, on made-up metadata and wheels."""
+"""The checks of `recipes/bench/reliability/supply_chain.py`, on made-up metadata and wheels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INFO = "rerank_mt-1.dist-info"
 
 @pytest.fixture
 def chain(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(ROOT / "recipes" / "reliability")
+    monkeypatch.syspath_prepend(ROOT / "recipes" / "bench" / "reliability")
     return import_module("supply_chain")
 
 

@@ -1,4 +1,4 @@
-"""`recipes/systems` on a made-up WMT XML: both halves, every row, and what consensus gives."""
+"""`recipes/studies/systems` on a made-up WMT XML: both halves, every row, and consensus."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -53,7 +53,7 @@ def options(world: World, text: str) -> list[object]:
 
 def test_both_halves_are_tuned_on_and_tested(world: World, script: Any) -> None:
     text = xml(8, unreferenced=(1, 4), second=(2,), missing={"D": 3})
-    done = script("systems/run.py", *options(world, text))
+    done = script("studies/systems/run.py", *options(world, text))
     said = [line for line in done.err.splitlines() if line.startswith("made.xml: ")]
     assert said == [
         "made.xml: reference 'A', of 'A', 'B'",
@@ -72,4 +72,4 @@ def test_both_halves_are_tuned_on_and_tested(world: World, script: Any) -> None:
 def test_a_file_of_one_complete_system_is_refused(world: World, script: Any) -> None:
     text = xml(2, missing={"A": 0, "B": 1, "C": 1})
     with pytest.raises(SystemExit, match=r"two systems that translate all .*, found 2 and 1"):
-        script("systems/run.py", *options(world, text))
+        script("studies/systems/run.py", *options(world, text))

@@ -1,4 +1,4 @@
-"""Prediction of the next sentence's topic: `recipes/ptb/topics.py`, Tables 4 and 5 of its paper."""
+"""Prediction of the next sentence's topic, Tables 4 and 5: `recipes/studies/ptb/topics.py`."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def labelled(tmp_path: Path) -> Path:
 def test_topics_in_turns_are_predicted_as_their_bigrams_are(script: Any, labelled: Path) -> None:
     """Closed forms: the topic of the sentence before is never right, its bigrams always are."""
     texts = "--data", labelled, "--work", labelled / "work", "--topics-number", 2
-    found = script("ptb/topics.py", *texts, "--hidden", 32, "--epochs", 10).out
+    found = script("studies/ptb/topics.py", *texts, "--hidden", 32, "--epochs", 10).out
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in found.splitlines()[2:]]
     assert [inputs for _, inputs, _ in rows[:10]] == [
         *("W", "ST", "W + ST") * 2,
@@ -39,5 +39,5 @@ def test_topics_in_turns_are_predicted_as_their_bigrams_are(script: Any, labelle
     assert of["baseline", "bigram of topics"][1] == "100.0%"
     assert of["Table 4", "W + ST"][1] == "100.0%"
     assert all(1 < float(perplexity) < 3 for perplexity, _ in [*of.values()][:10])
-    again = script("ptb/topics.py", *texts, "--hidden", 32, "--epochs", 10)
+    again = script("studies/ptb/topics.py", *texts, "--hidden", 32, "--epochs", 10)
     assert (again.out, "epoch" in again.err) == (found, False)  # what was measured is kept

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.world import ROOT, World
 
-PAGES = ("systems/TEN-MINUTES.md", "site/moses-lists.md", "site/plug-in.md")
+PAGES = ("TEN-MINUTES.md", "moses-lists.md", "plug-in.md")
 BLOCK = re.compile(r"```(sh|python|toml)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
@@ -79,7 +79,7 @@ def pattern(shown: str) -> str:
 def test_every_step_of_the_page_prints_what_the_page_shows(
     page: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (ROOT / "recipes" / page).read_text(encoding="utf-8")
+    text = (ROOT / "recipes" / "docs" / page).read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert len(blocks) > 5
     monkeypatch.syspath_prepend(world.folder)

@@ -2,8 +2,9 @@
 
     COMET_PYTHON tests/support/tiny_comet.py KIND FOLDER < SAMPLES
 
-COMET_PYTHON is the interpreter of an environment with COMET 2.2 (recipes/estimators); KIND is a key
-of `KINDS`. It writes FOLDER/checkpoints/model.ckpt and FOLDER/hparams.yaml, reads a JSON list of
+COMET_PYTHON is the interpreter of an environment with COMET 2.2 (recipes/adapters/estimators);
+KIND is a key of `KINDS`.
+It writes FOLDER/checkpoints/model.ckpt and FOLDER/hparams.yaml, reads a JSON list of
 samples and prints the scores of `predict` as another.
 """
 

@@ -1,7 +1,7 @@
 """Searches for weights on a pool: `mert` and, by name in `ALGORITHMS`, the tuners beside it.
 
-A new tuner is one file with a function as `rerank.tuning.pool_search.Tuner`, one row of
-`ALGORITHMS` and one test.
+A new tuner is a function as `rerank.tuning.pool_search.Tuner`, one row of `ALGORITHMS` and one
+test.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 MERT = "mert"
 ALGORITHMS: Mapping[str, str] = {
-    "pro": "rerank.tuning.tuners.pro:pro",
-    "expected-bleu": "rerank.tuning.tuners.expected_bleu:expected_bleu",
+    "pro": "rerank.tuning.tuners.gradient:pro",
+    "expected-bleu": "rerank.tuning.tuners.gradient:expected_bleu",
 }
 """Where the function of each is; it is imported when it is used."""

@@ -5,10 +5,10 @@ the topmost line (Och 2003, section 5, https://aclanthology.org/P03-1021). The c
 statistics, change only where the envelope of some list breaks: a search visits every value that an
 objective has along a direction.
 
-Nothing has to be sorted by slope. A line of the envelope lies, as a point (slope, score), above the
-chords from the topmost line at step 0 to the lines with the least and the greatest slope; one
-vectorised pass finds these points, a twentieth to a fifth of a 100-best list, and only they are
-sorted and linked (Macherey et al. 2008, algorithm 1, https://aclanthology.org/D08-1076).
+A line of the envelope lies, as a point (slope, score), above the chords from the topmost line at
+step 0 to the lines with the least and the greatest slope; only such points, a twentieth to a fifth
+of a 100-best list, are sorted and linked (Macherey et al. 2008, algorithm 1,
+https://aclanthology.org/D08-1076).
 
 Exactness: float64; slopes of one list closer than 2⁻⁴⁰ of the spread of all are parallel.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from rerank.files.compilation import njit
 from rerank.tuning.objective import Sums
 from rerank.tuning.pool import Pool
 
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 _PARALLEL = 2.0**-40
 _LOWER = 1 + 2.0**-48  # chords lie below the topmost line; rounding must not lift them
 _STEEP = 1e300
@@ -41,13 +44,13 @@ class SearchDirection:
     spread: root mean square distance of slopes from their list's mean; 0 iff no slope matters
     """
 
-    slopes: NDArray[np.float64]
-    lowest: NDArray[np.int64]
-    highest: NDArray[np.int64]
+    slopes: Floats
+    lowest: Integers
+    highest: Integers
     spread: float
 
     @classmethod
-    def of(cls, pool: Pool, slopes: NDArray[np.float64]) -> SearchDirection:
+    def of(cls, pool: Pool, slopes: Floats) -> SearchDirection:
         """The direction that gives these slopes (n,). O(n)."""
         lowest = np.full(len(pool.offsets) - 1, -1, dtype=np.int64)
         highest = lowest.copy()
@@ -70,8 +73,8 @@ class Envelopes:
         self._changes = np.empty((0, pool.statistics.shape[1]), dtype=pool.statistics.dtype)
 
     def search(
-        self, scores: NDArray[np.float64], choices: NDArray[np.int64], direction: SearchDirection
-    ) -> tuple[NDArray[np.float64], Sums]:
+        self, scores: Floats, choices: Integers, direction: SearchDirection
+    ) -> tuple[Floats, Sums]:
         """Envelopes of lines scores (n,) + step · slopes (n,); `choices` (S,) are those at step 0.
 
         Steps (m,) where a row becomes the topmost of its list, −∞ for the first, and what each
@@ -81,8 +84,8 @@ class Envelopes:
         """
         pool, ends = self.pool, (choices, direction.lowest, direction.highest)
         parallel = _PARALLEL * direction.spread
-        found = (self.offsets, self._rows, self._breaks)
-        _all_envelopes(pool.offsets, scores, direction.slopes, ends, parallel, found)
+        envelopes = (self.offsets, self._rows, self._breaks)
+        _all_envelopes(pool.offsets, scores, direction.slopes, ends, parallel, envelopes)
         m = int(self.offsets[-1])
         if len(self._changes) < m:
             self._changes = np.empty((m + m // 2, self._changes.shape[1]), self._changes.dtype)
@@ -91,12 +94,7 @@ class Envelopes:
 
 
 @njit(cache=True, nogil=True)
-def _extent(
-    offsets: NDArray[np.int64],
-    slopes: NDArray[np.float64],
-    lowest: NDArray[np.int64],
-    highest: NDArray[np.int64],
-) -> float:
+def _extent(offsets: Integers, slopes: Floats, lowest: Integers, highest: Integers) -> float:
     """Fill in the rows with extreme slopes; return the spread."""
     largest = 0.0
     for s in range(len(offsets) - 1):
@@ -128,12 +126,12 @@ def _chord(run: float, rise: float, parallel: float, steep: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _all_envelopes(
-    offsets: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    ends: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    offsets: Integers,
+    scores: Floats,
+    slopes: Floats,
+    ends: tuple[Integers, Integers, Integers],
     parallel: float,
-    envelopes: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    envelopes: tuple[Integers, Integers, Floats],
 ) -> None:
     """Fill in `envelopes` = (offsets, rows, breaks); `ends` = rows (top, lowest, highest)."""
     longest = 0
@@ -166,17 +164,14 @@ def _all_envelopes(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _above_chords(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
+    x: Floats,
+    y: Floats,
     corners: tuple[int, int, int],
     parallel: float,
     marks: NDArray[np.uint8],
-    rows: NDArray[np.int64],
+    rows: Integers,
 ) -> int:
-    """Fill in the points (slope, score) above the chords low – top – high, and those three.
-
-    Returns their number.
-    """
+    """Fill in the points (slope, score) above the chords low – top – high, and these; how many."""
     top, low, high = corners
     x_top, y_top = x[top], y[top]
     rise = _chord(x_top - x[low], y_top - y[low], parallel, _STEEP)
@@ -194,16 +189,16 @@ def _above_chords(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _thinned(
-    rows: NDArray[np.int64],
-    xs: NDArray[np.float64],
-    ys: NDArray[np.float64],
+    rows: Integers,
+    xs: Floats,
+    ys: Floats,
     size: int,
     corners: tuple[float, float, float, float],
     parallel: float,
 ) -> int:
     """Keep the points on or above the chords low – p – top – q – high, in place; their number.
 
-    p, q: the points farthest above the chords low – top, top – high. A step of quickhull.
+    p, q: the points farthest above the first chords. A step of quickhull.
     """
     low_x, low_y, high_x, high_y = corners
     rise = _chord(-low_x, -low_y, parallel, _STEEP)
@@ -229,14 +224,8 @@ def _thinned(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sort(
-    rows: NDArray[np.int64], xs: NDArray[np.float64], ys: NDArray[np.float64], size: int
-) -> None:
-    """Points of row 0 of each array (2, ≥ size) in row 1, sorted by slope, stable.
-
-    Each goes to the place that is the number of points before it: they are few, and no branch
-    depends on them.
-    """
+def _sort(rows: Integers, xs: Floats, ys: Floats, size: int) -> None:
+    """Points of row 0 of each array (2, ≥ size) in row 1, sorted by slope, stable, by counting."""
     for i in range(size):
         x, place = xs[0, i], 0
         for j in range(i):
@@ -248,12 +237,7 @@ def _sort(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _linked(
-    rows: NDArray[np.int64],
-    xs: NDArray[np.float64],
-    ys: NDArray[np.float64],
-    size: int,
-    parallel: float,
-    breaks: NDArray[np.float64],
+    rows: Integers, xs: Floats, ys: Floats, size: int, parallel: float, breaks: Floats
 ) -> int:
     """Keep the envelope of lines sorted by slope, in place; fill in its breaks; its length."""
     last = -1
@@ -278,12 +262,7 @@ def _linked(
 
 
 @njit(cache=True, nogil=True)
-def _fill_changes(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    statistics: Sums,
-    changes: Sums,
-) -> None:
+def _fill_changes(offsets: Integers, rows: Integers, statistics: Sums, changes: Sums) -> None:
     """Fill in what each row of an envelope adds to the statistics of the row before it."""
     for s in range(len(offsets) - 1):
         for i in range(offsets[s], offsets[s + 1]):

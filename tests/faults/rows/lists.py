@@ -239,7 +239,7 @@ FAULTS = [
     looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "its first line is a heading: without it, as `sed 1d list > list.new` writes, it looks like a table of ids", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
     looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "id on each line, as 'u1-1' at its start.*`cut -d ' ' -f 2- list > list.new`.*flat:K"),
-    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*: is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
+    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*; is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
       for n, (text, form) in enumerate((("".join(f"{x}\n" for x in ALIKE[::2] + ALIKE[1::2]), "flat:2"), ("".join(f"{x}\n" for x in ALIKE), "flat:3")))),
     *(Fault(f"--alike-{n}", f"{CONVERT} --kbest-format flat:{n}", "!no more alike", {"list": "".join("\n".join(pair) + "\n" * (n - 1) for pair in zip(ALIKE[::2], ALIKE[1::2], strict=True))}, 0) for n in (2, 3)),
     Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "1 x number between TABs", {"list": "a\tb\t3\nc\td\n"}, 0),
@@ -277,7 +277,7 @@ FAULTS = [
           "list: expected no '...' in a text .* sentence 0 .*give --escape moses", {"list": "a ||| b\tc\n"},
           cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
     # What the order of candidates says of their numbers
-    *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*negative weights: {names}, first at list",
+    *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*: {names}; give negative weights, first at list",
             {"list": "".join(f"{k // 2} ||| a{k} ||| {one.format(k + 1)}\n" for k in range(4)), "w.json": json.dumps(weights)}, 0)
       for n, (one, names, weights) in enumerate((
         ("A= {0} ||| {0}", "A, total", {"A": 1}), ("A= {0} B= -1", "A", {"A": 1, "B": 0}), ("A= -1 ||| {0}.5", "total", {"A": 1}), ("A= {0}e1", "A", {"A": 1})))),

@@ -12,7 +12,7 @@ FAULTS = [
           EVALUATE.replace("dev.ref", "r.0 --ref r1")),
     Fault("00-several-after-one-option", "first --kbest dev.kbest --docs dev.docs hyp.txt", "unexpected extra argument .*; an option has one value: repeat it, as --ref A", {},
           2, "first --kbest dev.kbest --docs dev.docs"),
-    Fault("00-reference-as-a-system", "evaluate --docs dev.docs --ref r.0 r.1 hyp.txt", "translation named as a further reference; if it is one, give it as --ref FILE: r.1",
+    Fault("00-reference-as-a-system", "evaluate --docs dev.docs --ref r.0 r.1 hyp.txt", "translation named as a further reference: r.1; if it is one, give it as --ref FILE",
           {"r.0": TEXT, "r.1": TEXT}, 0, "evaluate --docs dev.docs --ref r.0 --ref r.1 hyp.txt"),
     Fault("00-standard-input-twice", "evaluate --docs dev.docs --ref - --baseline - hyp.txt",
           r"only one input can be - \(standard input\)", {}, 2, EVALUATE),

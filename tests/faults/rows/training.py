@@ -185,7 +185,7 @@ DOCUMENTS += [
 
 TALKS = "<doc id='1'>\n<url>x</url>\na lamp\nit is\n</doc>\n<doc id='2'>\nno\n</doc>\n"
 WIKI = "= A =\n\na lamp\nit is\n\n= = B = =\n\nit burns\n\n= C =\n\nno one\n\nshe is\n"
-EACH = "document of one sentence, as most here: .* between documents only, {}or give --across-doc"
+EACH = "document of one sentence, as most here; .* between documents only, {}or give --across-doc"
 ARPA = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 <unk>\n-1 it\n\n\\end\\\n"
 PPL, LM = "perplexity --ngram n t", "perplexity --lm d t"
 EVERY = "12 x training sentences have words that end in @@ .*, validation sentences do not"

@@ -1,0 +1,249 @@
+"""The tables of README: each is selected from what recipes print, and carries their commit.
+
+    make tables DATA=../shared/data MODELS=models    all of them; hours
+    make tables QUICK=1                              small ones of what is there; minutes
+
+DATA is that of the studies `systems` and `source`. MODELS holds `fwd`, trained as `source` says,
+and `smollm2`, converted as recipes/adapters/llm says. What is printed goes to `results` here, and
+README shows of it what stands between two comments; a row that was not printed again is gone.
+With QUICK, tables go to build/tables alone, those without data or model are left out, and the
+others are of small sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "recipes" / "studies" / "results"
+SETS = {  # of recipes/studies/systems/rules.py: what they are, number of systems
+    "wmt23": "WMT23 Russian → English, 12",
+    "nmt": "TED, Chinese → English, 5",
+    "llm": "WMT23 Chinese → English, 14 outputs of LLMs",
+    "guofeng": "novels, Chinese → English, 4 LLMs",
+    "fr-en": "TED, French → English, 4 LLMs",
+    "mqm": "WMT20 Chinese → English, 10",
+}
+RULES = {  # columns of the table of systems: a rule less another one
+    "agreement": ("agreement", "best system"),
+    "the mean system": ("mean system", "best system"),
+    "tuned": ("tuned on the other half", "best system of the other half"),
+}
+PAIRS = ("de", "fr", "zh")  # languages of the sources of pronouns
+Rows = list[list[str]]
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Data, models, and what is made; quick: small sets."""
+
+    data: Path
+    models: Path
+    work: Path
+    quick: bool
+
+    def demo(self) -> str:
+        """The embedded example."""
+        folder = self.work / "demo"
+        if not folder.exists():
+            python("-m", "rerank", "demo", "--out", folder)
+        sets = ["--docs", folder / "data/test.docids.gz", "--ref", folder / "data/test.ref.gz"]
+        names = ("1-best", "rnnlm", "codclm", "shuffled.codclm.in-order")
+        files = [folder / f"test.{name}.txt" for name in names]
+        evaluate = ["-m", "rerank", "evaluate", *sets, "--format", "markdown"]
+        return python(*evaluate, "--baseline", *files)
+
+    def subtitles(self) -> str:
+        """Subtitles and lectures, with a model that reads the source."""
+        model = self.there(self.models / "fwd")
+        small = ["--documents", "2", "--set", "tvsub-zh-en"] if self.quick else []
+        given = ["--data", self.there(self.data), "--work", self.work / "subtitles"]
+        return python("recipes/studies/source/run.py", *given, "--model", f"fwd={model}", *small)
+
+    def systems(self) -> str:
+        """Outputs of several systems."""
+        small = ["--only", "fr-en", "mqm"] if self.quick else []
+        given = ["--data", self.there(self.data), "--work", self.work / "systems", "--splits", 1]
+        return python("recipes/studies/systems/rules.py", *given, *small)
+
+    def pronouns(self) -> str:
+        """Pairs of sentences that differ in a pronoun."""
+        model, files = self.there(self.models / "smollm2"), []
+        for name in PAIRS:
+            files.append(self.work / f"{name}.jsonl")
+            with self.there(self.data / "pronouns-en" / files[-1].name).open() as lines:
+                files[-1].write_text("".join(islice(lines, 20 if self.quick else 250)))
+        lm = f"hf:{model},sentences=2"
+        return python(
+            "-m", "rerank", "lm-eval", "contrastive", "--lm", lm, *files, "--format", "tsv"
+        )
+
+    def there(self, path: Path) -> Path:
+        """A path that exists."""
+        if not path.exists():
+            raise FileNotFoundError(path)
+        return path
+
+
+def python(*words: object) -> str:
+    """What a Python program prints."""
+    print("$ python", *words, file=sys.stderr, flush=True)
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def cells(text: str) -> Rows:
+    """Cells of the tables of Markdown in a text, without rules."""
+    lines = (line for line in text.splitlines() if re.match(r"\| *[^ :|-]|\| +\|", line))
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def table(heads: str, rows: Rows) -> str:
+    """A table of Markdown without its first heading; heads: with | between them."""
+    rule = "|---" * (heads.count("|") + 2) + "|"
+    lines = [" " + " | ".join(heads.split("|")) + " |", rule]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return re.sub(r"(?<!\w)-(?=\d)", "−", "\n".join(lines))
+
+
+def of_demo(text: str) -> str:
+    """BLEU, chrF2, TER and documents of the four outputs."""
+    names = (
+        "1-best of the lists",
+        "+ model of sentences",
+        "+ model of documents",
+        "the same, shuffled",
+    )
+    found = cells(text)[1:]
+    rows = [[name, *row[1:2], *row[3:5], *row[6:7]] for name, row in zip(names, found, strict=True)]
+    return table("BLEU|chrF2|TER|documents better/equal/worse", rows)
+
+
+def of_subtitles(text: str) -> str:
+    """Two test sets, without the columns of one value."""
+    rows, name = [], ""
+    for line in text.splitlines():
+        name = line.partition(",")[0] if ", nrefs" in line else name
+        for row in cells(line) if name else []:
+            if row[0] != "system" and name != "test3ref":
+                rows.append([f"`{name}`", row[0].replace("fwd", "+ `attention`"), *row[2:9]])
+    return table("|BLEU|gain, 95 %|chrF2|TER|length ratio|b/e/w|p", rows)
+
+
+def of_systems(text: str) -> str:
+    """Differences of rules by set, of each metric that it has, and their means."""
+    scores: dict[str, dict[str, list[str]]] = {}
+    for name, rule, *values in cells(text):
+        scores.setdefault(name, {})[rule] = values[:3]
+    by_set = {
+        name: {
+            column: {
+                metric: float(own[a][i]) - float(own[b][i])
+                for i, metric in enumerate(("BLEU", "chrF2", "MQM"))
+                if own[a][i]
+            }
+            for column, (a, b) in RULES.items()
+        }
+        for name, own in scores.items()
+        if name in SETS
+    }
+    rows = [[SETS[name], *map(shown, by_set[name].values())] for name in SETS if name in by_set]
+    judged = [own for own in by_set.values() if "BLEU" in own["agreement"]]
+    means = [
+        {m: sum(own[column][m] for own in judged) / len(judged) for m in ("BLEU", "chrF2")}
+        for column in RULES
+    ]
+    rows.insert(len(judged), ["mean", *map(shown, means)])
+    return table(f"{'|'.join(RULES)}", rows)
+
+
+def shown(differences: Mapping[str, float]) -> str:
+    """Differences as text."""
+    parts = [f"{'MQM ' * (m == 'MQM')}{value:+.2f}" for m, value in differences.items()]
+    return ", ".join(parts)
+
+
+def of_pronouns(text: str) -> str:
+    """Accuracies in per cent of all pairs."""
+    row_of_all: list[str] = []
+    for row in csv.DictReader(text.splitlines(), delimiter="\t"):
+        if row["group"] != "all":
+            continue
+        cell = f"{100 * float(row['accuracy']):.1f}"
+        cell += f" (p = {float(row['p']):.1g})" if row["p"] else ""
+        row_of_all = [*(row_of_all or ["SmolLM2-135M, % right", row["items"]]), cell]
+    return table("number of pairs|two sentences before|none|another pair's", [row_of_all])
+
+
+TABLES: Mapping[str, tuple[Callable[[Folders], str], Callable[[str], str]]] = MappingProxyType(
+    {
+        "demo": (Folders.demo, of_demo),
+        "subtitles": (Folders.subtitles, of_subtitles),
+        "systems": (Folders.systems, of_systems),
+        "pronouns": (Folders.pronouns, of_pronouns),
+    }
+)
+
+
+def block(name: str, printed: str) -> str:
+    """What README shows of a result, whose first line is its commit."""
+    commit, _, text = printed.partition("\n")
+    return f"<!-- {name} -->\n| {commit} |{TABLES[name][1](text)}\n<!-- end -->"
+
+
+def replaced(readme: str, results: Path) -> str:
+    """README with the tables of these results; those without results are left out."""
+
+    def new(match: re.Match[str]) -> str:
+        found = results / f"{match[1]}.txt"
+        name = match[1]
+        return (
+            block(name, found.read_text("utf-8"))
+            if found.exists()
+            else f"<!-- {name} -->\n<!-- end -->"
+        )
+
+    return re.sub(r"<!-- (\w+) -->\n.*?<!-- end -->", new, readme, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Run the recipes of the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="*", choices=[*TABLES], default=[*TABLES])
+    given = parser.parse_args()
+    git = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(git, check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
+    work = Path("build", "tables", commit)  # what was made by other commits is made again
+    results = work if given.quick else RESULTS
+    folders = Folders(given.data, given.models, work, given.quick)
+    work.mkdir(parents=True, exist_ok=True)
+    for name in given.only:
+        try:
+            text = TABLES[name][0](folders)
+        except FileNotFoundError as missing:
+            if not given.quick:
+                raise
+            print(f"{name}: no {missing}; left out", file=sys.stderr)
+            continue
+        printed = f"commit {commit}\n{text.replace(str(folders.models), 'models')}"
+        (results / f"{name}.txt").write_text(printed, "utf-8")
+        print(block(name, printed), flush=True)
+    if not given.quick:
+        readme = ROOT / "README.md"
+        readme.write_text(replaced(readme.read_text("utf-8"), RESULTS), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

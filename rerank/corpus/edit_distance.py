@@ -1,0 +1,340 @@
+"""Edit distances over words: of the candidates of a list, and of a text to its references.
+
+Levenshtein's distance: insertions, deletions and substitutions cost 1 each. Myers (1999),
+https://doi.org/10.1145/316542.316550, computes 64 of its rows at once; of the candidates of a list
+it gives the diversity, and a choice of those far apart (Gonzalez 1985,
+https://doi.org/10.1016/0304-3975(85)90224-5). K candidates of a list, L words of all of them.
+
+A text of a whole document is parted into segments by the least sum of the distances between each
+and the nearest of its references, as mwerSegmenter does (Matusov et al. 2005, section 3,
+https://aclanthology.org/2005.iwslt-1.19).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise, zip_longest
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.files.compilation import njit
+
+Tokens: TypeAlias = Sequence[Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    """How different the candidates of a list are.
+
+    distance: mean edit distance of all pairs, in words; relative: mean over pairs of distance /
+    length of the longer candidate, 0..1, and 0 for two empty ones. None for a single candidate.
+    """
+
+    candidates: int
+    distinct: int
+    distance: float | None
+    relative: float | None
+
+
+def diversity(candidates: Sequence[Tokens]) -> Diversity:
+    """Diversity of a list. O(K L ⌈m/64⌉) time for candidates of m words, O(K + L) memory."""
+    distinct = len(set(map(tuple, candidates)))
+    pairs = len(candidates) * (len(candidates) - 1) // 2
+    if not pairs:
+        return Diversity(len(candidates), distinct, None, None)
+    distance, relative = _sums(*_numbered(candidates))
+    return Diversity(len(candidates), distinct, distance / pairs, relative / pairs)
+
+
+def farthest_first(candidates: Sequence[Tokens], k: int) -> NDArray[np.int64]:
+    """Ranks (min(k, K),), rising, of candidates that are far from each other.
+
+    Farthest-point clustering (Gonzalez 1985): the first candidate, then repeatedly the candidate
+    whose distance to its nearest chosen candidate is largest; ties go to the lower rank. The
+    largest such distance is at most twice the minimum over all choices of k. The choice for k
+    contains that for k − 1. O(k L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
+    """
+    if k >= len(candidates):
+        return np.arange(len(candidates))
+    ids, starts, n_words = _numbered(candidates)
+    chosen = [0]
+    nearest = _distances(0, 0, ids, starts, n_words)
+    for _ in range(k - 1):
+        nearest[chosen[-1]] = -1  # below the 0 of its duplicates
+        chosen.append(int(nearest.argmax()))
+        np.minimum(nearest, _distances(chosen[-1], 0, ids, starts, n_words), out=nearest)
+    return np.sort(chosen)
+
+
+def _numbered(candidates: Sequence[Tokens]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Word numbers (L,), starts of the candidates in them (K+1,), size of the vocabulary."""
+    vocabulary: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    numbers = [vocabulary[token] for tokens in candidates for token in tokens]
+    starts = np.cumsum([0, *map(len, candidates)], dtype=np.int64)
+    return np.array(numbers, np.int64), starts, len(vocabulary)
+
+
+# The table of the dynamic program has a row for each word of the pattern and a column for each word
+# of a text. 64 rows are computed at a time: the differences between neighbouring rows of a column
+# are the bits of one number, computed from the differences along the row above the 64.
+_BITS = 64
+_ONE = np.uint64(1)
+_NONE = np.uint64(0)
+
+
+@njit(cache=True)
+def _distances(
+    pattern: int, first: int, ids: NDArray[np.int64], starts: NDArray[np.int64], n_words: int
+) -> NDArray[np.int64]:
+    """Edit distances (K − first,) of one candidate to those from `first` on."""
+    steps = np.ones(len(ids), np.int8)  # along the last row so far, of all texts; row 0 rises by 1
+    places = np.empty(n_words, np.uint64)  # bits of the rows at which each word stands
+    begin, end = starts[pattern], starts[pattern + 1]
+    for top in range(begin, end, _BITS):
+        rows = ids[top : min(top + _BITS, end)]
+        places[:] = 0
+        for i in range(len(rows)):
+            places[rows[i]] |= _ONE << np.uint64(i)
+        for j in range(first, len(starts) - 1):
+            text = slice(starts[j], starts[j + 1])
+            _descend(ids[text], places, np.uint64(len(rows) - 1), steps[text])
+    distances = np.empty(len(starts) - 1 - first, np.int64)
+    for j in range(first, len(starts) - 1):
+        total = end - begin  # down the column before the text, then along the last row
+        for p in range(starts[j], starts[j + 1]):
+            total += steps[p]
+        distances[j - first] = total
+    return distances
+
+
+@njit(cache=True)
+def _descend(
+    text: NDArray[np.int64],
+    places: NDArray[np.uint64],
+    last: np.uint64,
+    steps: NDArray[np.int8],
+) -> None:
+    """Replace the differences along the row above a block of rows by those along its row `last`.
+
+    Myers (1999), the step of his block-based algorithm, for each word of the text.
+    """
+    rises, falls = ~_NONE, _NONE  # down the column: +1 and −1
+    for p in range(len(text)):
+        rise, fall = np.uint64(steps[p] > 0), np.uint64(steps[p] < 0)
+        equal = places[text[p]]
+        vertical = equal | falls
+        equal |= fall
+        horizontal = (((equal & rises) + rises) ^ rises) | equal
+        up = falls | ~(horizontal | rises)
+        down = rises & horizontal
+        steps[p] = np.int8((up >> last) & _ONE) - np.int8((down >> last) & _ONE)
+        up, down = (up << _ONE) | rise, (down << _ONE) | fall
+        rises, falls = down | ~(vertical | up), up & vertical
+
+
+@njit(cache=True)
+def _sums(ids: NDArray[np.int64], starts: NDArray[np.int64], n_words: int) -> tuple[int, float]:
+    """Sums over all pairs of the distances, and of the distances / longer lengths."""
+    total, relative = 0, 0.0
+    for i in range(len(starts) - 2):
+        distances = _distances(i, i + 1, ids, starts, n_words)
+        for j in range(i + 1, len(starts) - 1):
+            distance = distances[j - i - 1]
+            longer = max(starts[i + 1] - starts[i], starts[j + 1] - starts[j])
+            total += distance
+            if longer:
+                relative += distance / longer
+    return total, relative
+
+
+# Segments of a text
+
+Numbers = NDArray[np.int64]
+# Thai, Lao, Burmese, Khmer; kana, Han, and their punctuation
+_UNSPACED = (
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
+    "\U00020000-\U0003ffff]"
+)
+_WORD = re.compile(rf"{_UNSPACED}|(?:(?!{_UNSPACED})\w)+|[^\w\s]")
+_CLOSING = "\"'”’»」』）)\\]"
+_SENTENCE_END = re.compile(rf"[.!?…。！？｡][{_CLOSING}\s]*$")
+_BEHIND = re.compile(rf"[{_CLOSING}.,!?;:…。！？｡、，；：]")
+_FAR = 1 << 60
+EDIT = 10  # cost of an edit; other costs are those of beginning a segment at a word
+_NEW_LINE, _NEW_SENTENCE, _WITHIN_SENTENCE, _NEVER = 0, 1, 5 * EDIT, -1
+_LONG = 7  # words of a sentence that does not come again by chance
+_ENDING = 12  # characters in which the end of a sentence is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """The segments (K,) of a text, and the numbers of those that need a look.
+
+    omitted: empty, though their references are not; merged: likewise, but a segment beside them has
+    more words than its own reference by half of theirs; repeated: with a sentence that the text has
+    more often than the references.
+    """
+
+    segments: list[str]
+    omitted: list[int]
+    merged: list[int]
+    repeated: list[int]
+
+
+def parted(text: str, references: Sequence[Sequence[str]]) -> Parted:
+    """The segments of a text, as many as there are: references[k] of segment k, one or more."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    matches = list(_WORD.finditer(text))
+    words = np.array([numbers[match[0].casefold()] for match in matches], np.int64)
+    targets: list[int] = []
+    spans = np.full((len(references), max(map(len, references)), 2), -1)
+    closed = np.zeros(len(references), np.bool_)
+    for k, lines in enumerate(references):
+        for r, line in enumerate(lines):
+            line_words = [numbers[word.casefold()] for word in _WORD.findall(line)]
+            spans[k, r] = len(targets), len(targets) + len(line_words)
+            targets += line_words
+        ends = sum(_SENTENCE_END.search(line[-_ENDING:]) is not None for line in lines)
+        closed[k] = 2 * ends > len(lines)
+    costs = _costs(text, matches)
+    starts = segment_starts(words, costs, np.array(targets, np.int64), spans, closed)
+    places = [matches[i].start() if i < len(matches) else len(text) for i in starts]
+    segments = [" ".join(text[a:b].split()) for a, b in pairwise([0, *places[1:], len(text)])]
+    sizes = np.diff([*starts, len(matches)])
+    excess = sizes - (spans[:, :, 1] - spans[:, :, 0]).max(axis=1)
+    empty = np.flatnonzero((sizes == 0) & (excess < 0)).tolist()
+    merged = [
+        k
+        for k in empty
+        if any(
+            2 * excess[beside[0]] >= -excess[k]
+            for beside in (np.flatnonzero(sizes[:k])[::-1], k + np.flatnonzero(sizes[k:]))
+            if len(beside)
+        )
+    ]
+    repeated = _repeated(text, list(map("\n".join, zip_longest(*references, fillvalue=""))))
+    return Parted(
+        segments,
+        [k for k in empty if k not in merged],
+        merged,
+        sorted({bisect_right(starts, word) - 1 for word in repeated}),
+    )
+
+
+def _repeated(text: str, references: Sequence[str]) -> list[int]:
+    """First words of the sentences that a text has more often than each of the references."""
+    most: Counter[tuple[str, ...]] = Counter()
+    for reference in references:
+        most |= Counter(sentence for _, sentence in _sentences(reference))
+    seen: Counter[tuple[str, ...]] = Counter()
+    places = []
+    for place, sentence in _sentences(text):
+        seen[sentence] += 1
+        if len(sentence) > _LONG and seen[sentence] > max(1, most[sentence]):
+            places.append(place)
+    return places
+
+
+def _sentences(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The number of the first word, and the words, of each sentence or line of a text."""
+    words = list(_WORD.finditer(text))
+    costs = _costs(text, words)
+    starts = np.flatnonzero((costs == _NEW_LINE) | (costs == _NEW_SENTENCE)).tolist()
+    for start, stop in pairwise(starts):
+        yield start, tuple(word[0].casefold() for word in words[start:stop])
+
+
+def _costs(text: str, words: Sequence[re.Match[str]]) -> Numbers:
+    """What it costs to begin a segment at each word, and at the end: (L + 1,)."""
+    costs = np.full(len(words) + 1, _NEW_LINE)
+    for j, (before, word) in enumerate(pairwise(words), 1):
+        between = text[before.end() : word.start()]
+        spaced = between or re.search(_UNSPACED, before[0] + word[0])
+        if not spaced or (not between and _BEHIND.match(word[0])):
+            costs[j] = _NEVER
+        elif "\n" not in between:
+            ends = _SENTENCE_END.search(text, max(0, before.end() - _ENDING), before.end())
+            costs[j] = _NEW_SENTENCE if ends else _WITHIN_SENTENCE
+    return costs
+
+
+def segment_starts(
+    words: Numbers, costs: Numbers, targets: Numbers, spans: Numbers, closed: NDArray[np.bool_]
+) -> list[int]:
+    """The first word of each segment (K,) of words (L,), as numbers.
+
+    costs: (L + 1,) of beginning a segment at each word behind a segment that is closed, negative
+    where none begins; an edit costs `EDIT`. targets: words of the references; spans: (K, R, 2)
+    begin and end in them of reference r of segment k, negative for a reference that there is not.
+    """
+    starts = [0] * len(spans)
+    tasks = [(0, len(words), 0, len(spans))]
+    while tasks:
+        begin, end, first, last = tasks.pop()
+        if last - first < 2 or begin == end:
+            starts[first:last] = [begin] * (last - first)
+            continue
+        middle = (first + last) // 2
+        part = words[begin:end], costs[begin : end + 1], targets, spans[first:last]
+        place = begin + _middle(*part, closed[first:last], middle - first)
+        tasks += [(begin, place, first, middle), (place, end, middle, last)]
+    return starts
+
+
+@njit(cache=True)
+def _middle(
+    words: Numbers,
+    costs: Numbers,
+    targets: Numbers,
+    spans: Numbers,
+    closed: NDArray[np.bool_],
+    middle: int,
+) -> int:
+    """The first word of segment `middle` in a segmentation of least cost."""
+    n, edit = len(words), EDIT
+    total = np.full(n + 1, _FAR)  # least cost of the segments so far, up to each word
+    total[0] = 0
+    origin = np.zeros(n + 1, np.int64)  # first word of the middle segment then
+    row, origin_of = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    for k in range(len(spans)):
+        if k:
+            for j in range(n + 1):
+                if costs[j] < 0:
+                    total[j] = _FAR
+                elif closed[k - 1]:
+                    total[j] += costs[j]
+        if k == middle:
+            origin[:] = np.arange(n + 1)
+        best, best_origin = np.full(n + 1, _FAR), np.zeros(n + 1, np.int64)
+        for r in range(spans.shape[1]):
+            begin, end = spans[k, r]
+            if begin < 0:
+                continue
+            row[:], origin_of[:] = total, origin
+            for j in range(1, n + 1):
+                if row[j - 1] + edit < row[j]:
+                    row[j], origin_of[j] = row[j - 1] + edit, origin_of[j - 1]
+            for i in range(begin, end):
+                diagonal, of_diagonal = row[0], origin_of[0]
+                row[0] += edit
+                for j in range(1, n + 1):
+                    cost, of_cost = diagonal, of_diagonal
+                    diagonal, of_diagonal = row[j], origin_of[j]
+                    if words[j - 1] != targets[i]:
+                        cost += edit
+                    if diagonal + edit < cost:
+                        cost, of_cost = diagonal + edit, of_diagonal
+                    if row[j - 1] + edit < cost:
+                        cost, of_cost = row[j - 1] + edit, origin_of[j - 1]
+                    row[j], origin_of[j] = cost, of_cost
+            for j in range(n + 1):
+                if row[j] < best[j]:
+                    best[j], best_origin[j] = row[j], origin_of[j]
+        total, origin = best, best_origin
+    return int(origin[n])
