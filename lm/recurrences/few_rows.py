@@ -54,7 +54,7 @@ def layer(
         projected.new_zeros(0, 2),
         recurrent[None],
         peepholes[None],
-        (nothing[:, :, 0], first_gates(begun, rows)[:, None], sizes),
+        (nothing.flatten(1), first_gates(begun, rows)[:, None], sizes),
     )
     return h[:, 0], c[:, 0]
 
