@@ -182,9 +182,10 @@ class Reranker:
         beside: others by name, whose choices stand beside these; options: those of `rerank report`
         that are not about files, as `title="Talks"`.
         """
-        from rerank.commands.report import ReportOptions, run_report
         from rerank.formats.run_records import to_line
+        from rerank.report.measures import ReportOptions
         from rerank.report.page import render
+        from rerank.report.run_report import run_report
 
         run = MemoryRun(documents, ())
         documents, sizes = run.documents(), run.sizes()

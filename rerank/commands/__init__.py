@@ -83,6 +83,9 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
 }
 
 
+_ADDRESSES = {"list": "list_parts:COMMAND", "first": "convert:FIRST"}
+
+
 class _Commands(click.Group):
     """The commands of `_COMMANDS`: each is `rerank.commands.NAME:COMMAND`, loaded when called."""
 
@@ -95,10 +98,9 @@ class _Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         refuse_shadowing()
-        module = "list_parts" if cmd_name == "list" else cmd_name.replace("-", "_")
-        address = f"rerank.commands.{module}:COMMAND"
-        found: click.Command = attribute(address)
-        return found
+        address = _ADDRESSES.get(cmd_name, f"{cmd_name.replace('-', '_')}:COMMAND")
+        command: click.Command = attribute(f"rerank.commands.{address}")
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

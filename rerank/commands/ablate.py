@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
+from rerank.files.lines import InputFiles, spool
+from rerank.files.outputs import check_outputs
 from rerank.options import Command, option, part, record
+from rerank.report.measures import MeasureOptions
 from rerank.runs.options import (
     SHARING,
     Messages,
@@ -75,11 +78,8 @@ def ablate(options: AblateOptions) -> None:
       rerank ablate --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --ref test.en
     """
-    from rerank.files.lines import InputFiles, spool
-    from rerank.files.outputs import check_outputs
     from rerank.formats.translations import files_of
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
-    from rerank.report.measures import MeasureOptions
     from rerank.runs.document_run import LinearModel
     from rerank.runs.list_run import ListRun
     from rerank.runs.lists import read_targets
@@ -90,8 +90,8 @@ def ablate(options: AblateOptions) -> None:
     lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
-        given = [weights.weights, *([weights.null_weights] if weights.null_weights else [])]
-        files = [*files_of(references, "reference"), *given, *options.run.files]
+        read = [weights.weights, *([weights.null_weights] if weights.null_weights else [])]
+        files = [*files_of(references, "reference"), *read, *options.run.files]
         check_outputs([], files)
         inputs = InputFiles(files)
         models = {EMPTIED: LinearModel.read(weights.weights, weights.default_weight, notices)}
@@ -136,31 +136,25 @@ def ablate(options: AblateOptions) -> None:
             lines.setdefault(name, []).extend(texts)
         run.report(messages.announce, messages.detail)
         inputs.check()
+        rows = {row: lines[row] for row in ROWS if row in lines}
         evaluation = evaluate(
             run.documents,
-            EvaluatedTexts(targets, [SystemText(row, lines[row]) for row in ROWS if row in lines]),
+            EvaluatedTexts(targets, [SystemText(row, texts) for row, texts in rows.items()]),
             MeasureOptions(),
             notices,
             metrics=MeasureOptions().loaded_metrics(notices),
             seed=seed,
         )
     changed = {
-        row: sum(a != b for a, b in zip(lines[row], lines[DECODED], strict=True))
-        for row in ROWS
-        if row in lines
+        row: sum(a != b for a, b in zip(texts, lines[DECODED], strict=True))
+        for row, texts in rows.items()
     }
-    print_result(
-        replace(
-            evaluation,
-            systems=tuple(
-                one if one.name == DECODED else replace(one, verdict=None)
-                for one in evaluation.systems
-            ),
-            changed=changed,
-            idle=use.to_text(),
-        ),
-        options.form,
+    systems = tuple(
+        system if system.name == DECODED else replace(system, verdict=None)
+        for system in evaluation.systems
     )
+    evaluation = replace(evaluation, systems=systems, changed=changed, idle=use.to_text())
+    print_result(evaluation, options.form)
 
 
 COMMAND = Command("ablate", AblateOptions, ablate)
@@ -190,8 +184,8 @@ def _in_contexts(
             continue
         yield FIRST, kbest.chosen(document.first())
         alone = without_context(document, run.scorers, kbest)
-        for row, one in models.items():
-            yield row, _best(alone, document, kbest, one, run.notices)
+        for row, linear in models.items():
+            yield row, _best(alone, document, kbest, linear, run.notices)
         contexts = {REFERENCE: [lines[0] for lines in targets[start:stop]]}
         if others:  # in one cycle through all documents
             other = decoded[others[d]]

@@ -72,7 +72,7 @@ def info(options: InfoOptions) -> None:
     sizes: dict[str, list[int]] = {}
     for shard in shards_of(folder):
         sizes.setdefault(shard.path.parent.name, []).append(shard.size)
-    groups = tuple((group, len(found), sum(found)) for group, found in sorted(sizes.items()))
+    groups = tuple((group, len(known), sum(known)) for group, known in sorted(sizes.items()))
     shards, size = sum(n for _, n, _ in groups), sum(size for _, _, size in groups)
     print_result(CacheContent(folder, shards, size, cache_limit(), groups), options.form)
 

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rerank.corpus.reading import DocumentOptions
-from rerank.errors import InputError, StoppedEarly, UsageError
+from rerank.errors import StoppedEarly, UsageError
+from rerank.files.lines import InputFiles, count_lines
+from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
-from rerank.files.terminal import progress
+from rerank.files.terminal import Interrupts, progress
+from rerank.formats.document_files import chosen_documents
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
-from rerank.runs.options import Machine, Messages
+from rerank.runs.options import Machine, Messages, printed
 from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
 from rerank.scorers.model_options import LanguageModelOption
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:
-    from lm.ctranslate2 import ConvertedEngine
-    from lm.seq2seq import Generated, GenerationSettings, TranslationEngine
-    from rerank.corpus.documents import Documents
-    from rerank.notices import Notices
+    from lm.seq2seq import GenerationSettings
 
 CONVERTED = "ct2:"  # before a folder of CTranslate2
+_KEYS = ("src", "tgt", "prefix", "long", "detokenize_source", "adapter")  # of --model
 _DRAWN = {"sample": "tokens are drawn under --sample alone; add it"}
 _GROUPS = {"beam_groups": "it is of --beam-groups alone; add it"}
 
@@ -72,6 +71,36 @@ class CandidateSearch:
     batch: int = option("Sentences at once.", type=Whole(1, 1000), default=8)
     seed: int = option("Random seed.", type=SEED, default=1)
 
+    def check(self) -> None:
+        """UsageError for a beam that does not fit the number of candidates or of groups."""
+        groups, beam = self.beam_groups, self.beam or self.n_best
+        if groups and self.sample:
+            raise UsageError(f"--beam-groups {groups}: not for --sample; leave it out")
+        if groups and beam % groups:
+            raise UsageError(
+                f"--beam-groups {groups}: expected a divisor of the width of the beam, {beam}; "
+                "give another --beam"
+            )
+        if not self.sample and beam < self.n_best:
+            raise UsageError(
+                f"--beam {beam}: expected --n-best {self.n_best} or more; give a wider one"
+            )
+
+    @property
+    def settings(self) -> GenerationSettings:
+        """How candidates are found."""
+        from lm.seq2seq import GenerationSettings
+
+        return GenerationSettings(
+            self.n_best,
+            self.beam or self.n_best,
+            self.temperature if self.sample else None,
+            self.epsilon,
+            self.longest,
+            self.beam_groups or 1,
+            self.diversity_penalty if self.beam_groups else 0.0,
+        )
+
 
 @record
 class CandidatesOptions:
@@ -95,7 +124,8 @@ class CandidatesOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def candidates(options: CandidatesOptions) -> None:
+@printed
+def candidates(options: CandidatesOptions, notices: Notices) -> str:
     """Translate source sentences into k-best lists, by beam search or by draws from a model.
 
     A line of JSON has the document, the source and its candidates, with feature logprob: log p of
@@ -112,346 +142,83 @@ def candidates(options: CandidatesOptions) -> None:
     Example:
       rerank candidates --model seq2seq:opus --source dev.zh --docs dev.ids --out dev.jsonl
     """
-    from rerank.files.lines import InputFiles
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.files.terminal import Interrupts
+    from rerank.formats.translations import read_translation
+    from rerank.scorers.translator import Translator, open_engine
 
-    docs, kept = options.documents.docs, Path(f"{options.out}.part")
-    files = [options.source, *([docs] if docs else [])]
+    file, docs, search = options.documents.file, options.documents.docs, options.finding
+    kept, name = Path(f"{options.out}.part"), options.source
     model, converted = _model(options), str(options.model).startswith(CONVERTED)
+    files = [name, *([docs] if docs else [])]
     check_outputs((options.out, kept), (model.folder, *files))
-    options.messages.announce_threads(options.machine.threads)
-    with options.messages.warnings() as notices:
-        inputs = InputFiles(files)
-        documents, sources = _sources(options, notices)
-        names = [name for name, own in documents.ranges() for _ in own]
-        opened = _converted if converted else _of_transformers
-        engine, given = opened(model, options)
-        translator = Translator(engine, given, _way(options.finding))
-        texts = translator.read(sources, options.source, documents, notices)
-        done = _kept(kept, translator.header(sources, options.finding.seed), options)
-        batches = _batches(len(texts), options.finding.batch, done)
-        shown = progress(batches, label="translating", unit="batches", total=len(batches))
-        with Interrupts() as interrupts, kept.open("ab") as file:
-            for begin, end in shown:
-                found = translator.translate(texts[begin:end], begin, options.finding.seed)
-                file.writelines(_lines(found, names[begin:end], sources[begin:end]))
-                file.flush()
-                if interrupts.asked:
-                    raise StoppedEarly(
-                        f"stopped, {end:,} sentences are in {display(kept)}; to continue, run the "
-                        "same command with --resume"
-                    )
-        inputs.check()
-        with atomic(options.out) as out, kept.open("rb") as file:
-            next(file)  # the header
-            out.writelines(file)
-        kept.unlink()
-        if translator.cut:
-            longest, place = options.finding.longest, display(options.out)
-            notices.add("cut-candidate", source=place, count=translator.cut, longest=longest)
-        if translator.too_long:
-            notices.add("long-candidate", source=display(options.out), count=translator.too_long)
-    options.messages.announce(f"{len(sources):,} lists written to {display(options.out)}")
+    inputs = InputFiles(files)
+    no_docs = options.documents.no_docs
+    documents = chosen_documents(file, no_docs, lambda: count_lines(name), notices)
+    sources = read_translation(name, documents, notices, model=display(file or name), role="source")
+    ids = [document for document, lines in documents.ranges() for _ in lines]
+    machine = options.machine
+    engine, settings = open_engine(model, machine.device, machine.threads, converted=converted)
+    translator = Translator(engine, settings, search.settings, search.seed)
+    texts = translator.read(sources, name, documents, notices)
+    done = _kept(kept, translator.header(sources), options)
+    batches = [slice(n, n + search.batch) for n in range(done, len(texts), search.batch)]
+    shown = progress(batches, label="translating", unit="batches", total=len(batches))
+    with Interrupts() as interrupts, kept.open("ab") as part_file:
+        for batch in shown:
+            lists = translator.translate(texts[batch], batch.start)
+            part_file.writelines(_lines(lists, ids[batch], sources[batch]))
+            part_file.flush()
+            if interrupts.asked:
+                end = min(batch.stop, len(texts))
+                raise StoppedEarly(
+                    f"stopped, {end:,} sentences are in {display(kept)}; to continue, run the "
+                    "same command with --resume"
+                )
+    inputs.check()
+    with atomic(options.out) as out, kept.open("rb") as part_file:
+        next(part_file)  # the header
+        out.writelines(part_file)
+    kept.unlink()
+    place = display(options.out)
+    if translator.cut:
+        notices.add("cut-candidate", source=place, count=translator.cut, longest=search.longest)
+    if translator.too_long:
+        notices.add("long-candidate", source=place, count=translator.too_long)
+    return f"{len(sources):,} lists written to {display(options.out)}"
 
 
 COMMAND = Command("candidates", CandidatesOptions, candidates)
 
 
-@dataclass(frozen=True, slots=True)
-class TranslatedText:
-    """A text, its log-probability, its total, and how often it was drawn, None if it was not."""
-
-    text: str
-    logprob: float
-    score: float
-    votes: int | None = None
-
-    def as_json(self) -> dict[str, object]:
-        """The candidate as an object of a list in JSON lines."""
-        features = {"logprob": self.logprob, "votes": self.votes}
-        if self.votes is None:
-            del features["votes"]
-        return {"text": self.text, "score": self.score, "features": features}
-
-
-@dataclass(slots=True, eq=False)
-class Translator:
-    """A model that translates, and how.
-
-    cut: number of candidates that did not end; too_long: of those whose texts, as the tokenizer
-    reads them, have more tokens than the model has positions.
-    """
-
-    engine: TranslationEngine | ConvertedEngine
-    given: TranslationSettings
-    way: GenerationSettings
-    cut: int = 0
-    too_long: int = 0
-
-    def read(
-        self, sources: Sequence[bytes], name: str, documents: Documents, notices: Notices
-    ) -> list[tuple[int, ...]]:
-        """What the model reads of each source; InputError for one that is too long.
-
-        Warnings: of sources that are blank, of a script that the model does not know, and of those
-        that are cut at the model's positions.
-        """
-        from rerank.corpus.spelling import detokenised
-        from rerank.scorers.translation_model import unknown_letters
-
-        model, prefix = self.engine.model, self.given.prefix
-        language = self.given.detokenize_source
-        lines = detokenised(sources, language) if language else sources
-        before = f"{prefix.rstrip()} " if prefix else ""
-        tokens = model.encode([before + line.decode() for line in lines])
-        most = model.positions - len(model.source)
-        for t, one in enumerate(tokens):
-            if len(one) > most and self.given.long != "cut":
-                raise InputError(
-                    f"expected a source of at most {most:,} tokens, for which the model has "
-                    f"positions, found one of {len(one):,}; add ,long=cut behind the folder of "
-                    "--model, which cuts it there, or part it",
-                    source=name,
-                    line=documents.line(t) + 1,
-                )
-        place, line = display(name), documents.line
-        if blank := [t for t, own in enumerate(sources) if not own.strip()]:
-            at = line(blank[0]) + 1
-            notices.add("blank-source-line", source=place, line=at, count=len(blank))
-        letters = Counter(chain.from_iterable(line.decode() for line in lines))
-        unknown_letters(model, letters, target=False).warn_of_language(
-            "the model",
-            notices,
-            unit="source letter",
-            source=place,
-            cure="give the model of this pair of languages",
-        )
-        if long := [t for t, one in enumerate(tokens) if len(one) > most]:
-            notices.add(
-                "long-text",
-                source=place,
-                line=line(long[0]) + 1,
-                count=len(long),
-                asked=True,
-                positions=f"{model.positions:,}",
-                name="the model",
-                shortened="cut",
-            )
-        return [model.source.around([one[:most]]) for one in tokens]
-
-    @property
-    def drawn(self) -> bool:
-        """Whether candidates are draws, in place of those of a beam."""
-        return self.way.temperature is not None
-
-    @property
-    def alone(self) -> bool:
-        """Whether a source is translated on its own, so that a list does not depend on others."""
-        return self.drawn or self.way.groups > 1
-
-    def header(self, sources: Sequence[bytes], seed: int) -> bytes:
-        """A line that is equal for runs with equal results."""
-        content = hashlib.sha256(b"\n".join(sources)).hexdigest()
-        model = self.engine.model.digest
-        own = {"model": model, **asdict(self.given), **asdict(self.way), "sources": content}
-        del own["adapter"]  # which the model's digest has
-        return json.dumps({**own, "seed": seed if self.drawn else None}).encode() + b"\n"
-
-    def translate(
-        self, texts: Sequence[tuple[int, ...]], begin: int, seed: int
-    ) -> list[list[TranslatedText]]:
-        """Candidates of each source: in the order of the beam; draws and groups by probability.
-
-        begin: number of the first source. Draws of a source depend on its number and the seed, not
-        on what else is translated.
-        """
-        import numpy as np
-
-        decode = self.engine.model.tokenizer.decode
-        generated: list[list[Generated]] = []
-        for n, sources in enumerate([[one] for one in texts] if self.alone else [texts], begin):
-            own = int(np.random.SeedSequence((seed, n)).generate_state(1)[0])
-            generated += self.engine.generated(sources, self.way, own)
-        self.cut += sum(not candidate.ended for own in generated for candidate in own)
-        written = [
-            [" ".join(decode(c.tokens, skip_special_tokens=True).split()) for c in own]
-            for own in generated
-        ]
-        log_probs = self._log_probs(texts, written)
-        return [self._list(*own) for own in zip(generated, written, log_probs, strict=True)]
-
-    def _log_probs(
-        self, sources: Sequence[tuple[int, ...]], written: Sequence[Sequence[str]]
-    ) -> list[dict[str, float]]:
-        """Log p of the distinct texts of each source, without those that are too long.
-
-        Their tokens are the tokenizer's, not those that were generated: a text has many
-        segmentations, and some tokens are not written.
-        """
-        from lm.seq2seq import SourceAndTarget
-
-        model = self.engine.model
-        most = model.positions - len(model.target)
-        distinct = [[*dict.fromkeys(own)] for own in written]
-        tokens = iter(model.encode([*chain.from_iterable(distinct)], target=True))
-        read = [{text: next(tokens) for text in own} for own in distinct]
-        fitting = [{text: ids for text, ids in own.items() if len(ids) <= most} for own in read]
-        self.too_long += sum(map(len, read)) - sum(map(len, fitting))
-        scores = self.engine.scores(
-            [
-                [SourceAndTarget(source, model.target.around([ids])) for ids in own.values()]
-                for source, own in zip(sources, fitting, strict=True)
-            ]
-        )
-        return [
-            dict(zip(own, log_probs.tolist(), strict=True))
-            for own, log_probs in zip(fitting, scores, strict=True)
-        ]
-
-    def _list(
-        self,
-        generated: Sequence[Generated],
-        written: Sequence[str],
-        log_probs: Mapping[str, float],
-    ) -> list[TranslatedText]:
-        """Candidates with distinct texts, best first; log_probs: of those that are kept."""
-        votes = Counter(written)
-        found = [
-            TranslatedText(
-                text,
-                log_prob,
-                log_prob if self.alone else generated[written.index(text)].score,
-                votes[text] if self.drawn else None,
-            )
-            for text, log_prob in log_probs.items()
-        ]
-        best = sorted(found, key=lambda candidate: -candidate.score) if self.alone else found
-        return best if self.drawn else best[: self.way.number]
-
-
-# Models
-
-
-def _way(finding: CandidateSearch) -> GenerationSettings:
-    """How candidates are found."""
-    from lm.seq2seq import GenerationSettings
-
-    return GenerationSettings(
-        finding.n_best,
-        finding.beam or finding.n_best,
-        finding.temperature if finding.sample else None,
-        finding.epsilon,
-        finding.longest,
-        finding.beam_groups or 1,
-        finding.diversity_penalty if finding.beam_groups else 0.0,
-    )
-
-
-def _of_transformers(
-    model: LanguageModelOption, options: CandidatesOptions
-) -> tuple[TranslationEngine, TranslationSettings]:
-    """The model of a folder of Hugging Face; InputError for an invalid one."""
-    from rerank.scorers.models import open_models
-    from rerank.scorers.translation_model import TranslationScorer
-
-    machine = options.machine
-    (scorer,) = open_models(
-        [model],
-        None,
-        device=machine.device,
-        threads=machine.threads,
-        dtype="float32",
-        deterministic=False,
-    )
-    if not isinstance(scorer, TranslationScorer):
-        raise TypeError(type(scorer))
-    return scorer.engine, scorer.given
-
-
-def _converted(
-    model: LanguageModelOption, options: CandidatesOptions
-) -> tuple[ConvertedEngine, TranslationSettings]:
-    """The model of a folder of CTranslate2; InputError for an invalid one."""
-    from lm.causal_folder import CausalFolderError
-    from lm.ctranslate2 import open_converted_model
-    from rerank.scorers.models import choose_device
-
-    given, machine = model.window, options.machine
-    if not isinstance(given, TranslationSettings):
-        raise TypeError(type(given))
-    device = choose_device(machine.device, machine.threads)
-    try:
-        engine = open_converted_model(model.folder, given.src, given.tgt, device, machine.threads)
-    except CausalFolderError as fault:
-        raise InputError(str(fault)) from None
-    return engine, given
-
-
-# Files
-
-
 def _model(options: CandidatesOptions) -> LanguageModelOption:
     """The model of --model; UsageError for another kind, or for keys of scores."""
-    text, finding = str(options.model), options.finding
+    text, search = str(options.model), options.finding
     converted = text.startswith(CONVERTED)
     if not text.startswith(SEQ2SEQ) and not converted:
         raise UsageError(
             f"--model {text}: expected seq2seq:DIR, of Hugging Face, or ct2:DIR, of CTranslate2"
         )
-    if converted and finding.epsilon:
+    if converted and search.epsilon:
         raise UsageError(
-            f"--epsilon {finding.epsilon:g}: CTranslate2 does not leave out tokens so; leave it out"
+            f"--epsilon {search.epsilon:g}: CTranslate2 does not leave out tokens so; leave it out"
         )
-    groups, beam = finding.beam_groups, finding.beam or finding.n_best
-    if groups and (converted or finding.sample):
-        other = "--sample" if finding.sample else "a model of CTranslate2"
-        raise UsageError(f"--beam-groups {groups}: not for {other}; leave it out")
-    if groups and beam % groups:
+    if converted and search.beam_groups:
         raise UsageError(
-            f"--beam-groups {groups}: expected a divisor of the width of the beam, {beam}; give "
-            "another --beam"
+            f"--beam-groups {search.beam_groups}: not for a model of CTranslate2; leave it out"
         )
-    if not finding.sample and finding.beam is not None and finding.beam < finding.n_best:
-        raise UsageError(
-            f"--beam {finding.beam}: expected --n-best {finding.n_best} or more; give a wider one"
-        )
-    found = LanguageModelOption.of("model", f"{SEQ2SEQ}{text.partition(':')[2]}")
-    given = found.window
-    own = ["src", "tgt", "prefix", "long", "detokenize_source", *([] if converted else ["adapter"])]
-    if (
-        not isinstance(given, TranslationSettings)
-        or found.pmi
-        or any(
-            value not in (None, False, 0) for key, value in asdict(given).items() if key not in own
-        )
+    model = LanguageModelOption.of("model", f"{SEQ2SEQ}{text.partition(':')[2]}")
+    settings, keys = model.window, _KEYS[:-1] if converted else _KEYS
+    if not isinstance(settings, TranslationSettings) or any(
+        value for key, value in {**asdict(settings), "pmi": model.pmi}.items() if key not in keys
     ):
         raise UsageError(
-            f"--model {text}: expected {', '.join(own).replace('_', '-')} behind the folder, found "
-            "another key; leave it out"
+            f"--model {text}: expected {', '.join(keys).replace('_', '-')} behind the folder, "
+            "found another key; leave it out"
         )
-    return found
-
-
-def _sources(options: CandidatesOptions, notices: Notices) -> tuple[Documents, list[bytes]]:
-    """The documents and their source sentences."""
-    from rerank.files.lines import count_lines
-    from rerank.formats.document_files import chosen_documents
-    from rerank.formats.translations import read_translation
-
-    docs, no_docs = options.documents.file, options.documents.no_docs
-    documents = chosen_documents(docs, no_docs, lambda: count_lines(options.source), notices)
-    lines = read_translation(
-        options.source, documents, notices, model=display(docs or options.source), role="source"
-    )
-    return documents, lines
+    return model
 
 
 def _kept(path: Path, header: bytes, options: CandidatesOptions) -> int:
-    """Number of sentences that an interrupted run has kept, in whole batches.
-
-    UsageError if it is not to be resumed, or if it was another run.
-    """
+    """Number of sentences that an interrupted run has kept; UsageError if it cannot go on."""
     content = path.read_bytes() if path.exists() else b""
     first, mark, rest = content.partition(b"\n")
     if not rest:
@@ -476,16 +243,10 @@ def _kept(path: Path, header: bytes, options: CandidatesOptions) -> int:
     return whole
 
 
-def _batches(n: int, size: int, done: int) -> list[tuple[int, int]]:
-    """First and last sentence of each batch that is left."""
-    return [(begin, min(begin + size, n)) for begin in range(done, n, size)]
-
-
 def _lines(
-    lists: Sequence[Sequence[TranslatedText]], names: Sequence[str], sources: Sequence[bytes]
+    lists: Sequence[Sequence[dict[str, Any]]], names: Sequence[str], sources: Sequence[bytes]
 ) -> Iterator[bytes]:
     """A line of JSON for each list, with its document and its source."""
-    for own, name, source in zip(lists, names, sources, strict=True):
-        found: dict[str, object] = {"document": name, "source": source.decode()}
-        found["candidates"] = [one.as_json() for one in own]
-        yield json.dumps(found, ensure_ascii=False).encode() + b"\n"
+    for candidates, name, source in zip(lists, names, sources, strict=True):
+        line = {"document": name, "source": source.decode(), "candidates": candidates}
+        yield json.dumps(line, ensure_ascii=False).encode() + b"\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,11 @@ import click
 from rerank.corpus.reading import AS_EMPTY, AS_SOURCE, tokenize_option
 from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
-from rerank.files.paths import file_and_name
+from rerank.files.lines import InputFiles, scratch_file, spool
+from rerank.files.outputs import atomic_all, check_outputs
+from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.files.terminal import progress_shown, show
+from rerank.notices import Notices
 from rerank.options import Command, eager, option, part, record, settings_of
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
@@ -34,7 +36,6 @@ from rerank.values import FILE, FOLDER, Pair
 if TYPE_CHECKING:
     from rerank.check.findings import CleanCopies, Finding, Findings
     from rerank.check.survey import ListSurvey
-    from rerank.files.paths import FilePath
     from rerank.runs.lists import Lists
 
 
@@ -123,8 +124,8 @@ class CheckOptions:
         if not Path(self.fix).is_dir():
             if lists.made:
                 raise UsageError(
-                    f"--fix {self.fix}: expected a folder, for copies of all files of --systems; "
-                    f"mkdir {shlex.quote(self.fix)}"
+                    f"--fix {self.fix}: expected a folder that exists, for copies of all files of "
+                    "--systems"
                 )
             return {lists.kbest: self.fix}
         docs = [] if lists.docs is None else [lists.docs]
@@ -161,7 +162,7 @@ class CheckResult:
     def exit_code(self) -> int:
         """3 if the files, or else the clean copies asked for, have faults; otherwise 0."""
         findings = self.findings if self.copies is None else self.copies.findings
-        return 3 if any(found.fault or self._fails(found) for found in findings.all) else 0
+        return 3 if any(x.fault or self._fails(x) for x in findings.all) else 0
 
     def _fails(self, warning: Finding) -> bool:
         """Whether a warning is an error under --strict."""
@@ -174,29 +175,29 @@ class CheckResult:
             "schema": 1,
             "exit_code": self.exit_code,
             "summary": None if self.summary is None else self.summary.to_dict(),
-            "findings": [found.to_dict() for found in self.findings.all],
+            "findings": [finding.to_dict() for finding in self.findings.all],
             "copies": None if self.copies is None else self.copies.to_dict(),
         }
 
     def to_text(self) -> str:
         """The summary, then the faults and warnings, a line each."""
-        parts = [] if self.summary is None else [self.summary.to_text()]
-        failing = [self._fails(found) for found in self.findings.of_level(False)]
+        summary = self.summary
+        parts = [] if summary is None else [summary.to_text()]
+        failing = [self._fails(finding) for finding in self.findings.of_level(False)]
         some = "" if all(failing) else f"{sum(failing)} of them "
         strict = f", {some}errors under --strict" if self.strict else ""
         for fault, name, meaning in (
             (True, "fault", ", which decode and tune-mert refuse"),
             (False, "warning", strict),
         ):
-            lines = [found.to_text() for found in self.findings.of_level(fault)]
+            lines = [finding.to_text() for finding in self.findings.of_level(fault)]
             if lines:
                 title = f"{len(lines)} {name}{'s' if len(lines) > 1 else ''}{meaning}:"
                 parts.append("\n".join([title, *lines, ""]))
         if not self.findings.all:
             parts.append("no faults, no warnings\n")
-        if self.summary is not None and self.summary.bleu is not None and self.summary.k.max() > 1:
-            limited = self.summary.of_systems is None
-            parts.append(self.summary.bleu.to_text(self.summary.k, limited=limited))
+        if summary is not None and summary.bleu is not None and summary.k.max() > 1:
+            parts.append(summary.bleu.to_text(summary.k, limited=summary.of_systems is None))
         if self.copies is not None:
             parts.append(self.copies.to_text())
         return "\n".join(parts)
@@ -213,16 +214,7 @@ def check(options: CheckOptions) -> int:
     """
     from rerank.check.findings import CleanCopies, Findings
     from rerank.check.survey import KnownWords, examine
-    from rerank.files.lines import InputFiles, spool
-    from rerank.files.outputs import check_outputs
-    from rerank.files.paths import display
-    from rerank.formats.translations import check_files
-    from rerank.runs.lists import (
-        MISSING_SOURCE,
-        own_documents,
-        read_targets,
-        with_own_sources,
-    )
+    from rerank.runs.lists import own_documents, read_targets
     from rerank.runs.systems import made_lists
     from rerank.scorers.models import open_model
 
@@ -236,13 +228,8 @@ def check(options: CheckOptions) -> int:
     inputs = InputFiles(files)
     targets = options.copies(lists)
     check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
-    result = CheckResult(
-        found := Findings(),
-        None,
-        options.messages.strict,
-        options.messages.allow,
-        copies=CleanCopies({}, found) if targets else None,  # until the lists are read
-    )
+    findings, summary = Findings(), None
+    copies = CleanCopies({}, findings) if targets else None  # until the lists are read
     with progress_shown(not options.messages.quiet), ExitStack() as opened:
         check_names({LM: others.lm})
         models = [
@@ -251,53 +238,49 @@ def check(options: CheckOptions) -> int:
             for model in [open_model(folder, "cpu")]
         ]
         made, documents, counted = None, None, None
-        others.check_terms(result.findings)
-        with result.findings.counting():
+        others.check_terms(findings)
+        with findings.counting():
             if lists.made and references and lists.drop_unreferenced:
                 documents, _ = read_targets(lists, references, Findings(), lambda line: None)
                 if count := documents.n_left_out:
                     source = display(references[0])
-                    result.findings.add(
+                    findings.add(
                         "sentence-without-reference", source=source, count=count, asked=True
                     )
             elif lists.made:
                 documents = own_documents(lists)
             made, _, _, counted = made_lists(
-                lists, result.findings, opened, documents, agreement=bool(references)
+                lists, findings, opened, documents, agreement=bool(references)
             )
         if made is not None:
             if not lists.made:
                 made = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
-            if made.missing == AS_SOURCE:
-                try:
-                    made = with_own_sources(made, opened)
-                    check_files(MISSING_SOURCE, made.side)
-                except InputError:  # reported where the list is read
-                    made = replace(made, missing=AS_EMPTY)
-            findings, summary = examine(
-                made,
-                references,
-                others.weights,
-                models,
-                documents,
-                tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
-                of_systems=counted,
-                embeddings=others.embeddings,
+            made = _with_sources(made, opened)
+            of_files, (findings, summary) = (
+                findings,
+                examine(
+                    made,
+                    references,
+                    others.weights,
+                    models,
+                    documents,
+                    tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
+                    of_systems=counted,
+                    embeddings=others.embeddings,
+                ),
             )
             if lists.made:
-                name, known = display(made.kbest), result.findings.kinds
+                name, known = display(made.kbest), of_files.kinds
                 findings = findings.where(
                     lambda fault, source, kind: source != name or (fault, kind) not in known
                 )
-            findings.merge(result.findings)
-            result = replace(
-                result,
-                findings=findings,
-                summary=summary,
-                copies=_clean(lists, made, references, targets) if targets else None,
-            )
-            _tune(lists if lists.made else made, options, result)
+            findings.merge(of_files)
+            copies = _clean(lists, made, references, targets) if targets else None
+            if options.tune and summary and not any(findings.of_level(True)):
+                _tune(lists if lists.made else made, options, summary)
             inputs.check()
+    messages = options.messages
+    result = CheckResult(findings, summary, messages.strict, messages.allow, copies)
     print_result(result, options.form)
     return result.exit_code
 
@@ -316,17 +299,25 @@ COMMAND = Command(
 )
 
 
-def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
-    """Add to the summary what tuning the weights of the list's features gains, if that is asked.
+def _with_sources(lists: Lists, opened: ExitStack) -> Lists:
+    """The lists with sources of their own, which --missing source takes for translations."""
+    from rerank.formats.translations import check_files
+    from rerank.runs.lists import MISSING_SOURCE, with_own_sources
 
-    As `rerank tune-mert` without models: cross-validation over documents, from the given weights.
-    """
-    summary, others = result.summary, options.others
-    if not options.tune or not summary or any(result.findings.of_level(True)):
-        return
+    if lists.missing != AS_SOURCE:
+        return lists
+    try:
+        lists = with_own_sources(lists, opened)
+        check_files(MISSING_SOURCE, lists.side)
+    except InputError:  # reported where the list is read
+        return replace(lists, missing=AS_EMPTY)
+    return lists
+
+
+def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
+    """Add to the summary what tuning the list's weights gains, as `rerank tune-mert` finds it."""
     from rerank.check.survey import TunedBleu
     from rerank.formats.weight_files import read_weights
-    from rerank.notices import Notices
     from rerank.runs.list_run import ListRun
     from rerank.runs.lists import read_targets
     from rerank.runs.search import SearchOptions
@@ -336,39 +327,36 @@ def _tune(lists: Lists, options: CheckOptions, result: CheckResult) -> None:
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import ObjectiveOptions, Plan
 
+    others = options.others
     plan, unheard = Plan(objective=ObjectiveOptions(tokenize=summary.tokenize)), Notices()
     documents, lines = read_targets(lists, others.references.references, unheard, lambda line: None)
     start = None if others.weights is None else read_weights(others.weights, unheard)
-    given = settings_of(RunOptions)
-    given = given.with_agreement() if lists.made and start is None else given
-    with ListRun.open(lists, unheard, given, documents=documents) as run:
+    settings = settings_of(RunOptions)
+    settings = settings.with_agreement() if lists.made and start is None else settings
+    with ListRun.open(lists, unheard, settings, documents=documents) as run:
         search = tuning_search(SearchOptions().chosen(), plan)
         source, systems = others.weights or "", {} if start else run.systems
-        found = tune_documents(
+        consensus = starts(dict(plan.objective.metrics))
+        tuned = tune_documents(
             run,
             documents.split(lines),
             plan.objective.load_metrics(),
             run.choose_search(search, lambda line: None),
-            features=TunedFeatures(
-                (), start, source, systems=systems, consensus=starts(dict(plan.objective.metrics))
-            ),
+            features=TunedFeatures((), start, source, systems=systems, consensus=consensus),
             plan=plan,
             announce=lambda line: None,
         )
-    if found.selection is not None and summary.bleu is not None:
-        shown, agreed = found if found.first_kept else found.selection, summary.bleu.agreement
-        bleu, note = bleu_of(shown.statistics), f"tuning: {shown.to_text()}"
-        if (
-            not systems
-            and agreed > bleu
-            and not any(one.name == AGREEMENT for one in summary.features)
-        ):
-            note += (
-                f"\nthe choice by agreement alone is better: BLEU {agreed:.2f}; tune-mert "
-                "--agreement makes it a feature to tune, decode --agreement without --weights "
-                "chooses by it alone"
-            )
-        summary.bleu = replace(summary.bleu, tuned=TunedBleu(bleu, note))
+    if tuned.selection is None or summary.bleu is None:
+        return
+    shown, agreed = tuned if tuned.first_kept else tuned.selection, summary.bleu.agreement
+    bleu, note = bleu_of(shown.statistics), f"tuning: {shown.to_text()}"
+    has_agreement = any(feature.name == AGREEMENT for feature in summary.features)
+    if not systems and agreed > bleu and not has_agreement:
+        note += (
+            f"\nthe choice by agreement alone is better: BLEU {agreed:.2f}; tune-mert --agreement "
+            "makes it a feature to tune, decode --agreement without --weights chooses by it alone"
+        )
+    summary.bleu = replace(summary.bleu, tuned=TunedBleu(bleu, note))
 
 
 def _clean(
@@ -377,16 +365,10 @@ def _clean(
     references: Sequence[str | Path],
     targets: Mapping[FilePath, str | Path],
 ) -> CleanCopies:
-    """Write clean copies to the targets, unless one of them would have faults.
-
-    read: the lists as they can be read twice.
-    """
+    """Write clean copies of lists that can be read twice, unless a copy would have faults."""
     from rerank.check.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
     from rerank.check.survey import documents_of_run, examine
     from rerank.corpus.documents import DocumentFile
-    from rerank.files.lines import scratch_file
-    from rerank.files.outputs import atomic_all
-    from rerank.files.paths import base_name, display
     from rerank.runs.lists import KBestFile
 
     file = KBestFile(read.kbest, read, unreported=Findings())

@@ -8,9 +8,13 @@ from itertools import groupby
 from pathlib import Path
 
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.paths import display
+from rerank.formats.plain_texts import text_lines
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
-from rerank.runs.options import LM_HELP, Machine, Messages, form_option, print_result
-from rerank.table import one_line
+from rerank.runs.options import LM_HELP, Machine, Messages, form_option, printed
+from rerank.scorers.models import open_forward_model, refuse
+from rerank.table import tsv_line
 from rerank.values import FILE, FOLDER, Whole
 
 MISSING = b"___"  # the word that stands for the missing one
@@ -29,7 +33,7 @@ class Cloze:
     def to_text(self) -> str:
         """A line for each answer: line of the query, word and log-probability, with TABs."""
         return "\n".join(
-            f"{line}\t{one_line(word)}\t{log_prob:.4f}"
+            tsv_line([line, word, f"{log_prob:.4f}"])
             for line, answers in self.queries
             for word, log_prob in answers.items()
         )
@@ -52,7 +56,8 @@ class ClozeOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def cloze(options: ClozeOptions) -> None:
+@printed
+def cloze(options: ClozeOptions, notices: Notices) -> Cloze:
     """Fill in missing words of TEXT with a language model.
 
     TEXT has one sentence per line and a blank line between documents. The last sentence of each
@@ -67,35 +72,29 @@ def cloze(options: ClozeOptions) -> None:
     from lm.scoring import LogProbError, ScoringEngine
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import SPECIAL
-    from rerank.files.paths import display
-    from rerank.formats.document_files import text_lines
-    from rerank.scorers.models import open_forward_model, refuse
 
-    lm, text, machine = options.lm, options.text, options.machine
-    options.messages.announce_threads(machine.threads)
-    found = []
-    with options.messages.warnings() as notices:
-        documents = list(_documents(text_lines(text, notices), display(text)))
-        saved = open_forward_model(lm, machine.device, machine.threads)
-        refuse(saved, lm, "rerank cloze")
-        if isinstance(saved.vocabulary, SubwordVocabulary):
-            raise UsageError(
-                f"{lm}: the model predicts subword pieces, and a gap is a word; give a model of "
-                "words, trained without --tokenizer"
-            )
-        engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
-        words = [word.decode() for word in vocabulary.words]
-        candidates = range(len(SPECIAL), len(vocabulary))
-        for (number, query), before in documents:
-            gap, sentences = query.index(MISSING), [vocabulary.encode(own) for own in before]
-            sides = vocabulary.encode(query[:gap]), vocabulary.encode(query[gap + 1 :])
-            try:
-                log_probs = answer_log_probs(engine, sentences, sides, candidates)
-            except LogProbError as fault:
-                raise RerankError(f"{lm}: line {number}: {fault}") from None
-            best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
-            found.append((number, {words[k]: float(log_probs[k]) for k in best}))
-    print_result(Cloze(found), options.form)
+    lm, machine, queries = options.lm, options.machine, []
+    documents = list(_documents(text_lines(options.text, notices), display(options.text)))
+    saved = open_forward_model(lm, machine.device, machine.threads)
+    refuse(saved, lm, "rerank cloze")
+    if isinstance(saved.vocabulary, SubwordVocabulary):
+        raise UsageError(
+            f"{lm}: the model predicts subword pieces, and a gap is a word; give a model of words, "
+            "trained without --tokenizer"
+        )
+    engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
+    words = [word.decode() for word in vocabulary.words]
+    candidates = range(len(SPECIAL), len(vocabulary))
+    for (number, query), before in documents:
+        gap, sentences = query.index(MISSING), [vocabulary.encode(text) for text in before]
+        sides = vocabulary.encode(query[:gap]), vocabulary.encode(query[gap + 1 :])
+        try:
+            log_probs = answer_log_probs(engine, sentences, sides, candidates)
+        except LogProbError as fault:
+            raise RerankError(f"{lm}: line {number}: {fault}") from None
+        best = (-log_probs).argsort(kind="stable")[: options.answers].tolist()
+        queries.append((number, {words[k]: float(log_probs[k]) for k in best}))
+    return Cloze(queries)
 
 
 COMMAND = Command("cloze", ClozeOptions, cloze)
@@ -111,17 +110,17 @@ def _documents(lines: Iterable[bytes], source: str) -> Iterator[tuple[Line, list
         if not filled:
             continue
         *before, query = run
-        for place, own in (*before, query):
-            expected, found = int(place == query[0]), own.count(MISSING)
-            if found != expected:
+        for place, words in (*before, query):
+            expected, gaps = int(place == query[0]), words.count(MISSING)
+            if gaps != expected:
                 where = ("a sentence before the last", "the last sentence of a document")
                 raise InputError(
-                    f"expected {expected} ___ in {where[expected]}, found {found}; end each "
+                    f"expected {expected} ___ in {where[expected]}, found {gaps}; end each "
                     "document, before a blank line, with the sentence that misses a word",
                     source=source,
                     line=place,
                 )
-        yield query, [own for _, own in before]
+        yield query, [words for _, words in before]
         seen = True
     if not seen:
         raise InputError("expected sentences, found no words", source=source, line=1)

@@ -1,4 +1,4 @@
-"""`rerank convert`: k-best lists in another format, or as plain text."""
+"""`rerank convert` and `rerank first`: k-best lists in another format, or as plain text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rerank.errors import InputError, UsageError
+from rerank.files.outputs import atomic_all, check_outputs
+from rerank.files.paths import display
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
-from rerank.runs.options import ListFiles, Messages
+from rerank.runs.options import ListFiles, Messages, printed
 from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
 
     from rerank.corpus.columns import TextColumn
     from rerank.corpus.kbest import KBest
-    from rerank.notices import Notices
     from rerank.runs.list_run import ListRun
     from rerank.runs.lists import Lists
 
@@ -69,7 +71,8 @@ class ConvertOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def convert(options: ConvertOptions) -> None:
+@printed
+def convert(options: ConvertOptions, notices: Notices) -> str:
     """Convert k-best lists of other tools, and between formats.
 
     Reads every format of `rerank list formats`. Scores become log-probabilities in nats: those of
@@ -79,12 +82,37 @@ def convert(options: ConvertOptions) -> None:
     Example:
       rerank convert --kbest generate.out --to moses --out test.nbest.gz
     """
-    with options.messages.warnings() as notices:
-        said = write_converted(options.lists.lists(), options.converted, notices)
-        options.messages.announce(said)
+    return write_converted(options.lists.lists(), options.converted, notices)
+
+
+@record
+class FirstOptions:
+    """Options of `rerank first`."""
+
+    lists: ListFiles = part(
+        ListFiles, "Lists and documents", without={"systems"}, required={"kbest"}
+    )
+    source: str | None = option(
+        "Source text, a line a sentence, for --missing source.", type=FILE, default=None
+    )
+    out: str = option("File of the translations, a line a sentence.", type=FILE, default="-")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+@printed
+def first(options: FirstOptions, notices: Notices) -> str:
+    """Write the first candidate of each sentence of a list.
+
+    Example:
+      rerank first --kbest test.nbest.gz --out test.1best
+    """
+    side = {} if options.source is None else {"source": options.source}
+    lists = options.lists.lists(side=side)
+    return write_converted(lists, Converted(to="first", out=options.out), notices)
 
 
 COMMAND = Command("convert", ConvertOptions, convert)
+FIRST = Command("first", FirstOptions, first)
 
 
 def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str:
@@ -94,13 +122,11 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
     the list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change; those of Marian and of other
-    dialects are written as Moses writes them. Without documents,
-    which only lists of documents and lists whose ids are not in order need, each sentence is one.
+    dialects are written as Moses writes them. Each sentence is a document where documents are not
+    needed: by lists of documents, and lists whose ids are not in order.
     UsageError for files of what nobody has; InputError for a list that the format cannot hold.
     """
     from rerank.corpus.spelling import FORMS, with_texts
-    from rerank.files.outputs import atomic_all, check_outputs
-    from rerank.files.paths import display
     from rerank.formats.moses import document_lines
     from rerank.runs.list_run import ListRun
     from rerank.runs.lists import in_source_order
@@ -128,10 +154,8 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
                     put((kbest.first, line) for line in document_lines(d, kbest, converted.n_best))
                 else:
                     put(_list_lines(kbest, to, source, known, notices))
-            asked = {"document": converted.docs_out, "source": converted.source_out}
-            for key, extra in zip(
-                (key for key, path in asked.items() if path), beside, strict=True
-            ):
+            keys = {"document": converted.docs_out, "source": converted.source_out}
+            for key, extra in zip([k for k, path in keys.items() if path], beside, strict=True):
                 extra.writelines(line + b"\n" for line in known[key])
         return (
             f"{n:,} hypotheses of {sentences:,} sentences read as {as_read}, "
@@ -143,13 +167,11 @@ def _known(converted: Converted, source: ListRun) -> dict[str, Sequence[bytes]]:
     """Document id and source of each source line; UsageError for a file of what nobody has."""
     ids, sources = source.file.annotations
     if ids is None and source.lists.docs is not None:
-        found = source.documents
+        documents = source.documents
         by_line = {
-            found.line(t): name.encode()
-            for d, name in enumerate(found.ids)
-            for t in range(*found.span(d))
+            documents.line(t): name.encode() for name, lines in documents.ranges() for t in lines
         }
-        ids = [by_line[line] for line in range(found.n_file_lines)]
+        ids = [by_line[line] for line in range(documents.n_file_lines)]
     if converted.docs_out and ids is None:
         raise UsageError("--docs-out: this list has no document ids of all its sentences")
     if converted.source_out and sources is None:
@@ -170,16 +192,9 @@ def _with_documents(lists: Lists, to: str) -> Lists:
 
 
 def _list_lines(
-    kbest: KBest,
-    to: str,
-    source: ListRun,
-    known: dict[str, Sequence[bytes]],
-    notices: Notices,
+    kbest: KBest, to: str, source: ListRun, known: dict[str, Sequence[bytes]], notices: Notices
 ) -> Iterator[tuple[int, bytes]]:
-    """(sentence, line) of the lists in the format `to`; InputError where it has no form for one.
-
-    known: document and source of each source line, where there are any.
-    """
+    """(sentence, line) of lists in the format `to`; InputError for what it cannot hold."""
     import numpy as np
 
     from rerank.formats.table import lines_of
@@ -196,7 +211,7 @@ def _list_lines(
                     source=kbest.source,
                 )
     lines = _kept_lines(kbest, (as_read, to), places, first_id, notices)
-    side = {key: [given[place] for place in places] for key, given in known.items()}
+    side = {key: [column[place] for place in places] for key, column in known.items()}
     kbest = replace(kbest, lines=lines, side=side)
     nothing = np.zeros((kbest.n, 0))
     return lines_of(FORMATS[to](), kbest, documents, (), nothing, None, first_id=first_id)
@@ -205,28 +220,25 @@ def _list_lines(
 def _kept_lines(
     kbest: KBest, formats: tuple[str, str], places: Sequence[int], first_id: int, notices: Notices
 ) -> TextColumn | None:
-    """Lines as the second format keeps them, with what the first one has beside the features.
-
-    places: lines of the source file. None for candidates whose lines are made anew.
-    """
+    """Lines as the second format keeps them, beside the features; None to make them anew."""
     from rerank.corpus.columns import TextColumn
     from rerank.formats import moses
     from rerank.formats.json_lists import kept_keys, lines_with_keys
 
     if kbest.lines is None or formats == ("jsonl", "jsonl"):
         return kbest.lines
-    own = kbest.lines.to_list()
+    as_read = kbest.lines.to_list()
     if formats == ("moses", "moses"):
-        new = [moses.as_moses_writes(line, notices, source=kbest.source) for line in own]
-        return kbest.lines if new == own else TextColumn.of(new)
+        new = [moses.as_moses_writes(line, notices, source=kbest.source) for line in as_read]
+        return kbest.lines if new == as_read else TextColumn.of(new)
     if formats == ("moses", "jsonl"):
-        keys = (moses.further_columns(line, notices, source=kbest.source) for line in own)
+        keys = (moses.further_columns(line, notices, source=kbest.source) for line in as_read)
         return TextColumn.of(lines_with_keys(kbest.texts.to_list(), keys))
     others = [kept_keys(kbest, row)[1] for row in range(kbest.n)] if formats[0] == "jsonl" else []
-    if not any(key in one for one in others for key in moses.AFTER_TOTAL):
+    if not any(key in keys for keys in others for key in moses.AFTER_TOTAL):
         return None
     sentences = (
         replace(kbest.sentence(t), lines=None, first=place) for t, place in enumerate(places)
     )
-    lines = (line for one in sentences for line in moses.moses_lines(one, first_id))
+    lines = (line for sentence in sentences for line in moses.moses_lines(sentence, first_id))
     return TextColumn.of([moses.with_columns(*both) for both in zip(lines, others, strict=True)])

@@ -10,14 +10,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rerank.commands.evaluate import COMMAND as EVALUATE
+from rerank.commands.evaluate import evaluation
 from rerank.example import EMBEDDED, Example, Set
+from rerank.files.lines import read_lines
+from rerank.files.outputs import atomic, check_new_folder, scratch_folder, to_json
+from rerank.formats.document_files import documents_of_file
+from rerank.formats.run_records import read_trace
+from rerank.notices import Notices
 from rerank.options import Command, filled, option, part, record
+from rerank.report.explanation import marked_changes, with_previous
 from rerank.runs.options import Messages, form_option, print_result
 from rerank.values import FOLDER, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -33,7 +39,24 @@ DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.
 SENTENCE_LM = f"--model rnnlm --hidden 70 {_TRAINING}"
 MODELS = {"rnnlm": SENTENCE_LM, "codclm": DOCUMENT_LM}  # options of train-lm by name
-
+_LISTS = "--kbest {lists.kbest} --docs {lists.docs}"
+_SCORED = f"{_LISTS} --lm {{lm}}={{out}}/{{lm}} --device cpu --cache {{out}}/cache"
+_TRACED = "--trace {out}/test.{lm}.trace --summary {out}/test.{lm}.summary"
+_WEIGHTS = "{out}/weights.{lm}.json"
+_SET = "--docs {lists.docs} --ref {lists.references}"
+# command lines, whose names stand for files: `lists` of a set, `data` of the example, `out`
+FIRST = f"decode {_LISTS} --weights {{data.weights}} --out {{out}}/test.1-best.txt"
+TRAIN = "--seed {seed} --train {data.train} --valid {data.valid} --out {out}/{lm}"
+TUNE = (
+    f"tune-mert {_SCORED} --ref {{lists.references}} --start {{data.weights}} --features {{lm}} "
+    f"--seed {{seed}} --out {_WEIGHTS}"
+)
+DECODE = f"decode {_SCORED} --weights {_WEIGHTS}"
+JUDGE = f"evaluate {_SET} --kbest {{lists.kbest}} --seed {{seed}} --baseline"
+REPORT = (
+    f"report {_TRACED} --weights {_WEIGHTS} --beside sentences={{sentences}} "
+    f"--beside shuffled={{shuffled}} {_SET} --seed {{seed}} --out {{out}}/report.html"
+)
 EXAMPLES = 3  # changed sentences that are shown
 
 
@@ -66,8 +89,8 @@ class Demo:
         """The report for JSON."""
         models = [asdict(model) for model in self.models]
         examples = [asdict(choice) for _, choice in self.examples]
-        own = {"schema": 1, "seed": self.seed, "models": models, "examples": examples}
-        return own | {"page": self.page} | self.evaluation.to_dict()
+        report = {"schema": 1, "seed": self.seed, "models": models, "examples": examples}
+        return report | {"page": self.page} | self.evaluation.to_dict()
 
     def to_text(self) -> str:
         """The table, and an explanation of its rows."""
@@ -92,8 +115,6 @@ class Demo:
 def _example(before: Choice, choice: Choice) -> str:
     """A changed sentence in its context."""
     first, chosen = choice.texts["first"] or "", choice.texts["chosen"] or ""
-    from rerank.report.explanation import marked_changes
-
     shown = {
         "before": before.texts["chosen"],
         "first": first,
@@ -126,8 +147,6 @@ def demo(options: DemoOptions) -> None:
     Example:
       rerank demo --out demo
     """
-    from rerank.files.outputs import scratch_folder
-
     folder, announce = options.out, options.messages.announce
     if folder is not None:
         result = demonstrate(folder, seed=options.seed, announce=announce)
@@ -155,47 +174,48 @@ def demonstrate(
     announce: gets each command line as text. The language model of documents decodes the test set
     once more, under the same weights, with the sentences of each document shuffled.
     """
-    from rerank.commands.evaluate import COMMAND as EVALUATE
-    from rerank.commands.evaluate import evaluation
-    from rerank.files.outputs import atomic, check_new_folder, to_json
-    from rerank.notices import Notices
+    from rerank.commands import execute
+
+    def shown(line: str, *more: object, **names: object) -> list[str]:
+        """The words of a command line, which is announced."""
+        words = [word.format(out=folder, data=example, seed=seed, **names) for word in line.split()]
+        words += map(str, more)
+        announce(shlex.join(["rerank", *words]))
+        return words
+
+    def run(line: str, **names: object) -> Any:
+        """The result of a command; faults that the example has on purpose give no warnings."""
+        return execute([*shown(line, **names), "--quiet"])
 
     check_new_folder(folder, "expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
     example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
-    test, commands = example.test, _Commands(folder, announce)
-    outputs = {"1-best of the lists": commands.decode(test, "1-best", example.weights)}
-    trained = []
+    test, trained = example.test, []
+    run(FIRST, lists=test)
+    outputs = {"1-best of the lists": folder / "test.1-best.txt"}
     for name, options in MODELS.items():
-        data = ("--train", example.train, "--valid", example.valid)
-        run = (*options.split(), "--seed", seed, *data, "--out", folder / name)
-        report = commands.run("train-lm", *run)
+        report = run(f"train-lm {options} {TRAIN}", lm=name)
         trained.append(TrainedModel(name, report.valid_perplexity, report.seconds))
-        weights = folder / f"weights.{name}.json"
-        start = ("--ref", example.tune.references, "--start", example.weights)
-        tuned = ("--features", name, "--seed", seed, "--out", weights)
-        commands.run("tune-mert", *commands.lists(example.tune, name), *start, *tuned)
-        trace, summary = (folder / f"test.{name}.{kind}" for kind in ("trace", "summary"))
-        reports = ("--trace", trace, "--summary", summary) if options == DOCUMENT_LM else ()
-        outputs[f"+ {name}"] = commands.decode(test, name, weights, name, reports=reports)
+        run(TUNE, lists=example.tune, lm=name)
+        traced = f" {_TRACED}" if options == DOCUMENT_LM else ""
+        run(f"{DECODE}{traced} --out {{out}}/test.{name}.txt", lists=test, lm=name)
+        outputs[f"+ {name}"] = folder / f"test.{name}.txt"
     shuffled, order = shuffle(test, folder / "shuffled", seed=seed)
-    out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
-    outputs[f"+ {name}, shuffled"] = _in_order(out, order)
-    sets = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
-    words = commands.show("evaluate", *sets, "--seed", seed, "--baseline", *outputs.values())
-    page = folder / "report.html"
-    described = ("--trace", trace, "--summary", summary, "--weights", weights)
-    beside = {
-        "sentences": outputs[f"+ {next(iter(MODELS))}"],
-        "shuffled": outputs[f"+ {name}, shuffled"],
-    }
-    others = [x for key, text in beside.items() for x in ("--beside", f"{key}={text}")]
-    commands.run("report", *described, *others, *sets[:4], "--seed", seed, "--out", page)
+    run(f"{DECODE} --out {{out}}/test.shuffled.{name}.txt", lists=shuffled, lm=name)
+    lines = [*read_lines(folder / f"test.shuffled.{name}.txt", Notices())]
+    in_order = folder / f"test.shuffled.{name}.in-order.txt"
+    outputs[f"+ {name}, shuffled"] = in_order
+    with atomic(in_order) as file:
+        file.writelines(lines[p] + b"\n" for p in order.argsort())
+    words = shown(JUDGE, *outputs.values(), lists=test)
+    beside = {"sentences": outputs[f"+ {next(iter(MODELS))}"], "shuffled": in_order}
+    run(REPORT, lists=test, lm=name, **beside)
     with EVALUATE.make_context(words[0], words[1:]) as context:
         result = evaluation(filled(EVALUATE.options, context.params), Notices())
     rows = zip(outputs, result.systems, strict=True)
     result = replace(result, systems=tuple(replace(system, name=row) for row, system in rows))
-    demo = Demo(tuple(trained), result, seed, _examples(trace), str(page))
+    examples = _examples(folder / f"test.{name}.trace")
+    demo = Demo(tuple(trained), result, seed, examples, str(folder / "report.html"))
     with atomic(folder / "report.json") as file:
         file.write(to_json(demo.to_dict()))
     return demo
@@ -203,51 +223,12 @@ def demonstrate(
 
 def _examples(trace: Path) -> tuple[tuple[Choice, Choice], ...]:
     """Changed sentences of different documents, first those whose choice the context decided."""
-    from rerank.formats.run_records import read_trace
-    from rerank.notices import Notices
-    from rerank.report.explanation import with_previous
-
     pairs = with_previous(read_trace(trace, str(trace), Notices()))
     changed = [(a, b) for a, b in pairs if a is not None and b.changed]
     first: dict[str, tuple[Choice, Choice]] = {}
     for before, choice in sorted(changed, key=lambda pair: not pair[1].by_context):
         first.setdefault(choice.document, (before, choice))
     return tuple(first.values())[:EXAMPLES]
-
-
-@dataclass(frozen=True, slots=True)
-class _Commands:
-    """The commands of a demo in a folder, each announced, then executed in silence."""
-
-    folder: Path
-    announce: Printer
-
-    def show(self, *words: object) -> list[str]:
-        """Announce a command line; its words."""
-        command = list(map(str, words))
-        self.announce(shlex.join(["rerank", *command]))
-        return command
-
-    def run(self, *words: object) -> Any:
-        """The result of a command; the faults that the example has on purpose give no warnings."""
-        from rerank.commands import execute
-
-        return execute([*self.show(*words), "--quiet"])
-
-    def lists(self, chosen: Set, *models: str) -> list[object]:
-        """Options that name lists and models."""
-        named = [word for name in models for word in ("--lm", f"{name}={self.folder / name}")]
-        machine = ["--device", "cpu", "--cache", self.folder / "cache"] if models else []
-        return ["--kbest", chosen.kbest, "--docs", chosen.docs, *named, *machine]
-
-    def decode(
-        self, chosen: Set, name: str, weights: Path, *models: str, reports: Sequence[object] = ()
-    ) -> Path:
-        """The translations of a set under these weights, in a file with this name."""
-        out = self.folder / f"test.{name}.txt"
-        lists = self.lists(chosen, *models)
-        self.run("decode", *lists, "--weights", weights, *reports, "--out", out)
-        return out
 
 
 def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.int64]]:
@@ -257,41 +238,19 @@ def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.
     """
     import numpy as np
 
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic
-    from rerank.formats.document_files import documents_of_file
-    from rerank.notices import Notices
-    from rerank.runs.lists import KBestFile, Lists
-
-    notices = Notices()
-    documents = documents_of_file(original.docs, notices)
     rng = np.random.default_rng(seed)
-    spans = pairwise(documents.starts)
+    spans = pairwise(documents_of_file(original.docs, Notices()).starts)
     order = np.concatenate([start + rng.permutation(stop - start) for start, stop in spans])
     folder.mkdir(parents=True)
     names = original.kbest.name, original.references.name
     new = Set(folder / names[0], original.docs, folder / names[1])
-    lines = list(read_lines(original.references, notices))
+    lines, lists = list(read_lines(original.references, Notices())), dict[int, list[bytes]]()
+    for line in read_lines(original.kbest, Notices()):
+        number, bars, columns = line.partition(b" |||")
+        lists.setdefault(int(number), []).append(bars + columns)
     with atomic(new.references) as file:
         file.writelines(lines[t] + b"\n" for t in order)
     with atomic(new.kbest) as file:
-        lists = KBestFile(original.kbest, Lists(original.kbest))
-        for _, kbest in lists.read(documents, notices):
-            for p in range(kbest.first, kbest.first + len(kbest)):
-                for row in kbest.rows(int(order[p]) - kbest.first):
-                    _, bars, columns = kbest.line(row).partition(b" |||")
-                    file.write(b"%d%b%b\n" % (p, bars, columns))  # with a new id
+        for p, t in enumerate(order.tolist()):
+            file.writelines(b"%d%b\n" % (p, columns) for columns in lists.get(t, ()))
     return new, order
-
-
-def _in_order(shuffled: Path, order: NDArray[np.int64]) -> Path:
-    """A text of which line p belongs to sentence `order[p]`, in the order of the sentences."""
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic
-    from rerank.notices import Notices
-
-    lines = list(read_lines(shuffled, Notices()))
-    path = shuffled.with_suffix(f".in-order{shuffled.suffix}")
-    with atomic(path) as file:
-        file.writelines(lines[p] + b"\n" for p in order.argsort())
-    return path

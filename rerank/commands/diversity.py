@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rerank.notices import Notices
 from rerank.options import Command, part, record
-from rerank.runs.options import ListFiles, Messages, form_option, print_result
+from rerank.runs.options import ListFiles, Messages, form_option, printed
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class DiversityOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def diversity(options: DiversityOptions) -> None:
+@printed
+def diversity(options: DiversityOptions, notices: Notices) -> Diversities:
     """Count distinct candidates and their mean edit distance.
 
     --docs is needed only if ids fall within documents.
@@ -50,14 +52,14 @@ def diversity(options: DiversityOptions) -> None:
     lists = options.lists.lists()
     if lists.docs is None:  # documents determine only in which order ids may come
         lists = replace(lists, no_docs="each")
-    found: dict[int, Diversity] = {}
-    with options.messages.warnings() as notices, ListRun.open(lists, notices) as source:
+    figures: dict[int, Diversity] = {}
+    with ListRun.open(lists, notices) as source:
         for _, kbest in source.read():
             for t in np.flatnonzero(kbest.counts).tolist():
                 tokens = [kbest.tokens(row) for row in kbest.rows(t)]
                 line = source.documents.line(kbest.first + t)
-                found[lists.first_id + line] = diversity_of(tokens)
-    print_result(Diversities(dict(sorted(found.items()))), options.form)
+                figures[lists.first_id + line] = diversity_of(tokens)
+    return Diversities(dict(sorted(figures.items())))
 
 
 COMMAND = Command("diversity", DiversityOptions, diversity)
@@ -71,18 +73,18 @@ class Diversities:
 
     def total(self, figure: str) -> int:
         """Sum of a figure that every list has."""
-        return sum(getattr(one, figure) for one in self.lists.values())
+        return sum(getattr(figures, figure) for figures in self.lists.values())
 
     def of_lists(self, statistic: Callable[[Any], Any]) -> dict[str, float | None]:
         """A statistic of each figure, over the lists for which it is defined; None for no list."""
         import numpy as np
 
-        found: dict[str, float | None] = {}
+        result: dict[str, float | None] = {}
         for figure in _FIGURES:
-            values = [getattr(one, figure) for one in self.lists.values()]
+            values = [getattr(figures, figure) for figures in self.lists.values()]
             defined = np.array([value for value in values if value is not None], np.float64)
-            found[figure] = float(statistic(defined)) if len(defined) else None
-        return found
+            result[figure] = float(statistic(defined)) if len(defined) else None
+        return result
 
     def to_dict(self) -> dict[str, object]:
         """The report as JSON values, numbers unrounded."""
@@ -93,13 +95,13 @@ class Diversities:
             "candidates": self.total("candidates"),
             "distinct": self.total("distinct"),
             "mean": self.of_lists(np.mean),
-            "lists": [{"id": t, **asdict(one)} for t, one in self.lists.items()],
+            "lists": [{"id": t, **asdict(figures)} for t, figures in self.lists.items()],
         }
 
     def table(self) -> Table:
         """A row for each list; a figure that is not defined for it is missing."""
         columns = [Column("id"), *(Column(figure) for figure in _FIGURES)]
-        return Table(columns, [[t, *asdict(one).values()] for t, one in self.lists.items()])
+        return Table(columns, [[t, *asdict(x).values()] for t, x in self.lists.items()])
 
     def to_text(self) -> str:
         """The report as a table: mean and quantiles of each figure over the lists."""
@@ -109,10 +111,9 @@ class Diversities:
         statistics: dict[str, Callable[[Any], Any]] = {"mean": np.mean}
         for name, share in _SHARES.items():  # the smallest value with this share at or below it
             statistics[name] = partial(np.quantile, q=share, method="inverted_cdf")
-        rows = [[name, *self.of_lists(one).values()] for name, one in statistics.items()]
-        table = Table(columns, rows)
+        rows = [[name, *self.of_lists(x).values()] for name, x in statistics.items()]
         return (
-            f"{table.to_text()}\n\n"
+            f"{Table(columns, rows).to_text()}\n\n"
             f"{len(self.lists):,} lists, {self.total('candidates'):,} candidates, "
             f"{self.total('distinct'):,} distinct\n"
             "distance: edit distance in words, mean of all pairs of a list\n"

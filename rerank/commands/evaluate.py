@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import InputError, UsageError
+from rerank.files.lines import InputFiles
+from rerank.files.outputs import check_outputs
+from rerank.files.paths import FilePath, base_name, display
 from rerank.files.terminal import say, show, width
-from rerank.formats.unsegmented import UnsegmentedText
+from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
@@ -23,10 +27,8 @@ from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
     from rerank.corpus.kbest import KBest
-    from rerank.files.paths import FilePath
     from rerank.metrics import TextMetric
     from rerank.metrics.bleu import Bleu
-    from rerank.notices import Notices
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.evaluation import Evaluation
     from rerank.scorers.programs import ProgramMetric
@@ -167,12 +169,7 @@ class PrintedEvaluation:
         default=2,
         rare=True,
     )
-    seed: int = option(
-        "Random seed of intervals and tests.",
-        type=SEED,
-        default=1,
-        rare=True,
-    )
+    seed: int = option("Random seed of intervals and tests.", type=SEED, default=1, rare=True)
     form: str = form_option("text", "json", "tsv", "latex", "markdown")
 
 
@@ -196,40 +193,33 @@ def evaluate(options: EvaluateOptions) -> int:
     Systems and references inside WMT XML are named as FILE#NAME:
       wmt23.xml#GPT4-5shot
     """
-    from rerank.files.paths import display
-
     with options.messages.warnings() as notices:
         _note_names(options.files.references.references, options.files.systems, notices)
         result = evaluation(options, notices)
     printed = options.printed
     if printed.score_only:
-        named = {one.name: one for one in result.systems}
-        given = tuple(named[display(path)] for path in options.files.systems)
-        show(replace(result, systems=given).score_lines(printed.digits, first=0))
-    elif printed.per_document and printed.form in ("tsv", "latex", "markdown"):
+        named = {system.name: system for system in result.systems}
+        systems = tuple(named[display(path)] for path in options.files.systems)
+        show(replace(result, systems=systems).score_lines(printed.digits, first=0))
+    elif printed.form == "text":
+        with fitting(width()):
+            if printed.per_document:
+                show(result.documents_table().to_text() + "\n", for_people=True)
+            text = result.to_text(width(), tests=printed.tests)
+        show(text.removesuffix("\n"), for_people=True)
+    elif printed.per_document and printed.form != "json":
         if printed.form != "tsv":
             print_result(result, printed.form)
             show("")
         show(getattr(result.documents_table(distinct=True), f"to_{printed.form}")())
-    elif printed.form != "text":
-        print_result(result, printed.form)
     else:
-        if printed.per_document:
-            with fitting(width()):
-                show(result.documents_table().to_text() + "\n", for_people=True)
-        with fitting(width()):
-            text = result.to_text(width(), tests=printed.tests)
-        show(text.removesuffix("\n"), for_people=True)
+        print_result(result, printed.form)
     return _gain_code(options, result)
 
 
 def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
     """Exit code 1 for less than the gain that was asked for."""
-    from rerank.files.paths import display
-
-    least = options.files.min_gain
-    metric = options.measures.names[0]
-    name = display(options.files.systems[0])
+    least, metric = options.files.min_gain, options.measures.names[0]
     if least is None:
         return 0
     if metric not in result.systems[0].all_scores:
@@ -237,7 +227,7 @@ def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
             f"--min-gain: the references have nothing that {metric} counts; give another --metric "
             "first"
         )
-    if (gain := result.gain(metric, name)) >= least:
+    if (gain := result.gain(metric, display(options.files.systems[0]))) >= least:
         return 0
     say(f"rerank: {metric}: expected a gain of {least:g} or more (--min-gain), found {gain:+.4f}")
     return 1
@@ -247,23 +237,15 @@ COMMAND = Command("evaluate", EvaluateOptions, evaluate)
 
 
 def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
-    """Scores of translations, the baseline first, against references, all of them files.
-
-    Files of references and systems may hold several texts (`rerank.formats.translations`). With a
-    k-best list its oracle is reported.
-    """
+    """Scores of translations in files against references, the baseline first."""
     from rerank.corpus.spelling import nfc, truecaser
-    from rerank.files.lines import InputFiles
-    from rerank.files.outputs import check_outputs
-    from rerank.files.paths import display
-    from rerank.formats.document_files import PREFIX, cached_files
     from rerank.formats.translations import files_of, read_translation, read_with_documents
     from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText, announce_programs
     from rerank.report.comparison import evaluate as evaluated
 
-    files, measures = options.files, options.measures
-    references = files.references.references
+    files, measures, oracle = options.files, options.measures, options.oracle
+    references, source = files.references.references, files.source
     docs, no_docs = files.documents.file, files.documents.no_docs
     if files.test_set is not None:
         if references:
@@ -278,18 +260,15 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         *files_of(references, "reference"),
         *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
         *files_of([docs] if docs else [], "documents"),
-        *files_of([files.source] if files.source else [], "source"),
-        *(path for path in (options.oracle.kbest, files.truecase) if path is not None),
+        *files_of([source] if source else [], "source"),
+        *(path for path in (oracle.kbest, files.truecase) if path is not None),
         *files_of([path for paths in score_files.values() for path in paths], "system"),
         *measures.files,
     ]
     inputs = InputFiles(read)
     check_outputs([], read)
-    tokenize = tokenizer_of(
-        measures.tokenize,
-        (f"{PREFIX}{files.test_set}",) if files.test_set else references,
-        options.messages.announce,
-    )
+    untokenised = (f"{PREFIX}{files.test_set}",) if files.test_set else references
+    tokenize = tokenizer_of(measures.tokenize, untokenised, options.messages.announce)
     measures = replace(measures, tokenize=tokenize)
     metrics = measures.loaded_metrics(notices)
     documents, targets = read_with_documents(
@@ -304,8 +283,11 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         for path in systems
     ]
     outputs += _rivals(files.rivals, documents, notices, model, targets)
-    texts = EvaluatedTexts(targets, outputs, _source(files.source, documents, notices, model))
-    if options.oracle.reading.in_nfc:
+    lines = None
+    if source is not None:
+        lines = read_translation(source, documents, notices, model=model, role="source")
+    texts = EvaluatedTexts(targets, outputs, lines)
+    if oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
     in_case = truecaser(files.truecase) if files.truecase else None
     texts = texts if in_case is None else texts.changed(in_case)
@@ -313,10 +295,10 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     if files.best:
         texts, score_files = _best_first(options, texts, metrics, documents, score_files)
     extremes = None
-    if options.oracle.kbest is not None:
-        lists = _lists(options.oracle.kbest, options.oracle.reading, documents, notices, in_case)
+    if oracle.kbest is not None:
+        lists = _lists(oracle.kbest, oracle.reading, documents, notices, in_case)
         extremes = list_extremes(lists, texts.references, metrics[0])
-    found = evaluated(
+    result = evaluated(
         documents,
         texts,
         measures,
@@ -328,18 +310,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     )
     announce_programs(metrics[1], options.messages.announce)
     inputs.check()
-    return found
-
-
-def _source(
-    path: str | None, documents: Documents, notices: Notices, model: str
-) -> list[bytes] | None:
-    """The lines of the source, if there is one."""
-    from rerank.formats.translations import read_translation
-
-    if path is None:
-        return None
-    return read_translation(path, documents, notices, model=model, role="source")
+    return result
 
 
 def _best_first(
@@ -363,42 +334,38 @@ def _best_first(
     options.messages.announce(
         f"baseline: {texts.systems[0].name}, the best of {number - begin} systems by {first}"
     )
-    return texts, {name: [own[i] for i in order] for name, own in score_files.items()}
+    return texts, {name: [paths[i] for i in order] for name, paths in score_files.items()}
 
 
 def _rivals(
-    given: Sequence[tuple[str, str]],
+    rivals: Sequence[tuple[str, str]],
     documents: Documents,
     notices: Notices,
     model: str,
     references: Sequence[Sequence[bytes]],
 ) -> list[SystemText]:
-    """The texts of `--systems`; those without a name are all systems of a file.
-
-    references: [segment][reference], with which texts of whole documents are aligned.
-    """
-    from rerank.files.paths import base_name, display
+    """The texts of `--systems`; those without a name are all systems of a file."""
     from rerank.formats.translations import read_systems, read_translation
     from rerank.report.comparison import SystemText
 
-    found = []
-    for name, file in given:
+    texts = []
+    for name, file in rivals:
         path = SystemValue.path(file)
         if isinstance(path, UnsegmentedText):
             name = base_name(path) if name == ALL_SYSTEMS else name
             lines = _aligned(path, documents, notices, references=references, model=model)
-            found.append(SystemText(name, lines))
+            texts.append(SystemText(name, lines))
         elif name == ALL_SYSTEMS:
-            for one, text in read_systems(path, documents, notices)[1].items():
-                found.append(SystemText(one, [line or b"" for line in text.lines]))
+            for system, text in read_systems(path, documents, notices)[1].items():
+                texts.append(SystemText(system, [line or b"" for line in text.lines]))
         else:
             cure = (
                 "if it lacks lines, or has whole documents: "
                 f"--systems {name}={display(path)},align=yes"
             )
             lines = read_translation(path, documents, notices, model=model, cure=cure)
-            found.append(SystemText(name, lines))
-    return found
+            texts.append(SystemText(name, lines))
+    return texts
 
 
 def _aligned(
@@ -410,7 +377,7 @@ def _aligned(
     model: str,
 ) -> list[bytes]:
     """The segments of texts of whole documents, as of the references: [segment][reference]."""
-    from rerank.formats.unsegmented import segments_of
+    from rerank.formats.document_files import segments_of
 
     parts = segments_of(path, documents, documents.split(references), notices)
     return [*chain.from_iterable(parts)]
@@ -418,9 +385,9 @@ def _aligned(
 
 def _note_names(references: Sequence[str], systems: Sequence[str], notices: Notices) -> None:
     """A warning of systems that are named as further references, as --ref ref.? names them."""
-    stems = {one.rstrip("0123456789") for one in references} - {*references}
-    if found := [x for x in systems if x.rstrip("0123456789") in stems and x not in references]:
-        notices.add("named-as-reference", names=found)
+    stems = {name.rstrip("0123456789") for name in references} - {*references}
+    if names := [x for x in systems if x.rstrip("0123456789") in stems and x not in references]:
+        notices.add("named-as-reference", names=names)
 
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from rerank.errors import UsageError
+from rerank.files.lines import spool
+from rerank.files.paths import display
+from rerank.formats.run_records import read_trace
+from rerank.notices import Notices
 from rerank.options import Command, argument, part, record
-from rerank.runs.options import Messages, form_option, print_result
+from rerank.report.explanation import Explanation, split_place
+from rerank.runs.options import Messages, form_option, printed
 from rerank.values import FILE, TEXT
 
 
@@ -18,7 +23,8 @@ class ExplainOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def explain(options: ExplainOptions) -> None:
+@printed
+def explain(options: ExplainOptions, notices: Notices) -> Explanation:
     """Say what a decoding changed and why, of the file of decode --trace.
 
     Without DOC the whole run: the features that moved most sentences, the commonest changes of
@@ -29,22 +35,16 @@ def explain(options: ExplainOptions) -> None:
     Example:
       rerank explain test.trace talk-7:12
     """
-    from rerank.files.lines import spool
-    from rerank.files.paths import display
-    from rerank.formats.run_records import read_trace
-    from rerank.notices import Notices
-    from rerank.report.explanation import Explanation, split_place
-
     name, place = display(options.trace), options.place
     document = sentence = None
-    with options.messages.warnings() as notices, spool(options.trace) as path:
+    with spool(options.trace) as path:
         if place is not None:  # the trace is read twice
             documents = {choice.document for choice in read_trace(path, name, Notices())}
             document, sentence = split_place(place, documents, name)
         result = Explanation.of(read_trace(path, name, notices), document, sentence)
-        if sentence is not None and not result.shown:
-            raise UsageError(f"{place}: {name} has no sentence {sentence} of {document!r}")
-    print_result(result, options.form)
+    if sentence is not None and not result.shown:
+        raise UsageError(f"{place}: {name} has no sentence {sentence} of {document!r}")
+    return result
 
 
 COMMAND = Command("explain", ExplainOptions, explain)

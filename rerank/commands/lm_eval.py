@@ -1,57 +1,157 @@
-"""`rerank lm-eval`: experiments with language models alone, and the items of contrastive ones."""
+"""`rerank lm-eval`: what language models know of documents, without lists to rerank.
+
+What Ghosh et al. (2016), §4.4, leave open of `next-sentence` is decided so: passages are cut from
+the beginning of a document, one after the other, and share no sentence; a rest that is shorter is
+left out.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.commands.lm_eval_documents import (
-    SEED_OF_MODELS,
-    NextSentenceOptions,
-    PermutationOptions,
-    announce_choice,
-    coherence,
-    next_sentence,
-    ordering,
-)
+from rerank.commands.lm_eval_pairs import PairsOptions, pairs
 from rerank.errors import InputError, UsageError
+from rerank.files.outputs import atomic, check_outputs
+from rerank.files.paths import display
 from rerank.files.terminal import progress
+from rerank.formats.contrastive import GROUPS, read_contrastive
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
-from rerank.report.measures import check_word_lists
 from rerank.runs.options import (
     LM_OR_HF_HELP,
-    ListFiles,
     Machine,
     Messages,
-    ReferenceFiles,
     form_option,
-    print_result,
+    parting_option,
+    printed,
 )
-from rerank.values import FILE, FOLDER, TEXT, Pair, Whole
+from rerank.runs.texts import evaluation_text, interned
+from rerank.scorers.hugging_face import HUGGING_FACE
+from rerank.scorers.models import broken_models, open_forward_model, open_model
+from rerank.values import FILE, FOLDER, Pair, Whole
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lm.checkpoint import SavedModel
-    from rerank.corpus.documents import Documents
-    from rerank.formats.contrastive import ContrastiveItem, WordTest
-    from rerank.metrics.accuracy import Outcomes
-    from rerank.notices import Notices
-    from rerank.scorers.causal_lm import CausalLM
-    from rerank.scorers.features import UnknownWords
+    from lm.comparisons import Block
+    from rerank.formats.contrastive import ContrastiveItem
+    from rerank.metrics.accuracy import Array, Outcomes
+    from rerank.report.language_models import (
+        CoherenceReport,
+        ContrastiveReport,
+        NextSentenceReport,
+        OrderingReport,
+    )
+    from rerank.scorers.text_models import EvaluationText, TextModel
 
-    Indices: TypeAlias = NDArray[np.int64]
+_UNNAMED = "\0"  # in place of a name; no argument of a command has this character
+SEED_OF_MODELS = Whole(0, 2**31 - 1)
 
-VARIANTS = ("replaced", "omitted")
-REPEATED = "repeated"  # the class of content words that the document has had
+
+@record
+class ModelsAndText:
+    """Language models, and the text that they are compared on."""
+
+    lms: tuple[tuple[str, Path], ...] = option(
+        f"{LM_OR_HF_HELP}; NAME is its name in the output; repeatable.",
+        "--lm",
+        type=Pair("NAME=DIR or DIR, for example codclm.lm", FOLDER, label=_UNNAMED),
+        metavar="[NAME=]DIR",
+        many=True,
+    )
+    text: str = argument("TEXT", type=FILE)
+    parting: str = parting_option()
+
+    @property
+    def named(self) -> dict[str, Path]:
+        """Folders by name, which a folder without a name is itself; UsageError for equal names."""
+        # keys behind a folder without a name have the first =
+        whole = [
+            (_UNNAMED, Path(f"{name}={path}")) if name.startswith(HUGGING_FACE) else (name, path)
+            for name, path in self.lms
+        ]
+        pairs = [(str(path) if name == _UNNAMED else name, path) for name, path in whole]
+        for name, n in Counter(name for name, _ in pairs).items():
+            if n > 1:
+                raise UsageError(f"--lm {name}: given {n} times; give each model a name of its own")
+        return dict(pairs)
+
+
+@record
+class PermutationOptions:
+    """Options of `rerank lm-eval coherence` and of `rerank lm-eval ordering`."""
+
+    read: ModelsAndText = part(ModelsAndText)
+    permutations: int = option(
+        "Permutations of the sentences of each document; fewer where fewer have another text.",
+        type=Whole(1, 10_000),
+        default=20,
+    )
+    seed: int = option("Random seed of permutations.", type=SEED_OF_MODELS, default=1)
+    bags: str | None = option(
+        "Score of a sentence under a model of bags of words, as rnnslm: mean or sum over its "
+        "words.\n\n"
+        "The mean of log p, by which it is trained (Lin et al. 2015, eq. 9), or the sum, the "
+        "log-probability of the bag.",
+        type=click.Choice(["mean", "sum"]),
+        default=None,
+    )
+    form: str = form_option("text", "json")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+@record
+class Blocks:
+    """How passages of a text are put into blocks."""
+
+    block: int = option(
+        "Passages of a block, candidates of each other.", type=Whole(2, 1000), default=50
+    )
+    context: int = option(
+        "Sentences of a passage before the one to choose.", type=Whole(1, 1000), default=3
+    )
+    blocks: int = option("Most blocks.", type=Whole(1, 100_000), default=100)
+    candidates: str = option(
+        "Which passages are in a block.\n\n"
+        "From different documents, drawn at random, as in the paper; consecutive in the "
+        "text, which is harder and needs fewer documents; or passages whose last sentences "
+        "have one topic of --topics, the paper's second experiment.",
+        type=click.Choice(["separate", "consecutive", "same-topic"]),
+        default="separate",
+    )
+    topics: str | None = option(
+        "File with a topic for each line of TEXT, as `rerank topics label` writes it.\n\n"
+        "Blank where TEXT is: for models that are given topics (each candidate its own), and "
+        "for --candidates same-topic.",
+        type=FILE,
+        default=None,
+    )
+    seed: int = option("Random seed of the blocks.", type=SEED_OF_MODELS, default=1)
+
+
+@record
+class NextSentenceOptions:
+    """Options of `rerank lm-eval next-sentence`."""
+
+    read: ModelsAndText = part(ModelsAndText)
+    blocks: Blocks = part(Blocks, "Blocks")
+    errors: str | None = option(
+        "Write the wrong choices to this file, one JSON object per line.", type=FILE, default=None
+    )
+    form: str = form_option("text", "json")
+    machine: Machine = part(Machine, "Machine")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
 @record
@@ -59,11 +159,7 @@ class ContrastiveOptions:
     """Options of `rerank lm-eval contrastive`."""
 
     lms: tuple[Path, ...] = option(
-        f"{LM_OR_HF_HELP}; repeatable.",
-        "--lm",
-        type=FOLDER,
-        metavar="DIR",
-        many=True,
+        f"{LM_OR_HF_HELP}; repeatable.", "--lm", type=FOLDER, metavar="DIR", many=True
     )
     files: tuple[str, ...] = argument("FILE...", type=FILE)
     seed: int = option("Random seed of the other items' contexts.", type=SEED_OF_MODELS, default=1)
@@ -72,71 +168,215 @@ class ContrastiveOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-@record
-class Items:
-    """What items are made of, and where they go."""
+@printed
+def coherence(options: PermutationOptions, notices: Notices) -> CoherenceReport:
+    """Measure how often a language model prefers a document to permutations of its sentences.
 
-    texts: ReferenceFiles = part(
-        ReferenceFiles, without={"drop_unreferenced"}, required={"references"}
-    )
-    out: str = option("File for the items.", type=FILE)
-    word_class: str = option(
-        "Words in which the variants differ: pronouns, auxiliaries, function, or a "
-        "--word-list.\n\n"
-        "The English lists pronouns, auxiliaries or function; the NAME of a --word-list; or "
-        "repeated, content words of the document's earlier references against other content "
-        "words.",
-        "--class",
-        type=TEXT,
-        default="pronouns",
-        metavar="NAME",
-    )
-    word_lists: tuple[tuple[str, str], ...] = option(
-        "A list of words, one a line, for --class; repeatable.",
-        "--word-list",
-        type=Pair("NAME=FILE", FILE),
-        default=(),
-        metavar="NAME=FILE",
-    )
-    context: int = option(
-        "Sentences of the reference before each item.", type=Whole(0, 1000), default=3
-    )
-    variants: str = option(
-        "What is wrong with a variant: it has another word of --class there, or has lost a word of "
-        "it, or has one too many.",
-        type=click.Choice([*VARIANTS]),
-        default="replaced",
-    )
-    source: str | None = option(
-        "Source sentences, a line for each sentence of the lists, for models that read them.",
-        type=FILE,
-        default=None,
-    )
-    before: str | None = option(
-        "Text whose sentences stand before each item in place of the reference's, such as the "
-        "output of decode.",
-        type=FILE,
-        default=None,
-    )
+    TEXT has one sentence per line, and by default a blank line between documents. The accuracy is
+    printed as in Ji et al. 2016 (mean and standard deviation over 1,000 samples of the documents,
+    with their z-test), and as the share of all pairs of a document and a permutation, with a test
+    over documents between models.
 
-    def check(self) -> None:
-        """UsageError for two lists of words of one name."""
-        check_word_lists(self.word_lists)
+    Example:
+      rerank lm-eval coherence --lm codclm.lm --lm rnnlm.lm --permutations 20 test.en
+    """
+    return _permuted(options, notices)
 
 
-@record
-class PairsOptions:
-    """Options of `rerank lm-eval pairs`."""
+@printed
+def ordering(options: PermutationOptions, notices: Notices) -> OrderingReport:
+    """Measure how often a language model finds the order of the sentences of a document.
 
-    lists: ListFiles = part(
-        ListFiles, "Lists and documents", without={"systems", "missing"}, required={"kbest"}
+    TEXT has one sentence per line, and by default a blank line between documents. The accuracy is
+    that of Lin et al. 2015: the share of all pairs of a document and a permutation of its sentences
+    in which the document has the higher probability, here with a 95% interval and a test over
+    documents between models. The pairs are those of `lm-eval coherence` with the same seed.
+
+    Example:
+      rerank lm-eval ordering --lm rnnslm.lm --lm hrnnlm.lm --permutations 20 talks.en
+    """
+    from rerank.report.language_models import OrderingReport
+
+    return OrderingReport(_permuted(options, notices))
+
+
+def _permuted(options: PermutationOptions, notices: Notices) -> CoherenceReport:
+    """Accuracy of language models in telling documents from permuted ones.
+
+    The seed and the number of a document decide its permutations, which all models share and whose
+    texts are all different. A pair is right if log p of the document is higher, all sentences and
+    their `</s>` counted; a tie counts ½. InputError if no document has such a permutation.
+    """
+    import numpy as np
+
+    from lm.comparisons import distinct_orders
+    from rerank.report.language_models import CoherenceReport, ModelFacts, PermutedDocument
+    from rerank.scorers.text_models import open_text_models
+
+    read, means, on = options.read, options.bags != "sum", options.machine
+    models = open_text_models(read.named, open_model, on.device, on.threads)
+    for model in models:
+        model.refuse("rerank lm-eval coherence")
+    if options.bags and not any(model.bags for model in models):
+        raise UsageError("--bags: no --lm is a model of bags of words, such as rnnslm")
+    text = evaluation_text(read.text, read.parting, notices)
+    orders = {}
+    for d in range(text.corpus.n_documents):
+        rng = np.random.default_rng((options.seed, d))
+        permutations = distinct_orders(text.corpus, d, options.permutations, rng)
+        if len(permutations):
+            orders[d] = permutations
+    if not orders:
+        raise InputError(
+            "expected a document of two different sentences or more, found none; part documents "
+            "with blank lines, or choose another text",
+            source=text.name,
+        )
+    outcomes = {}
+    for model in models:
+        _begin(model, text, options.messages, notices)
+        log_probs = model.log_probs(text, orders, means=means)
+        shown = progress(log_probs, label=model.name, unit="documents", total=len(orders))
+        with broken_models(model.folder):
+            pairs = [(x[0] > x[1:]) + 0.5 * (x[0] == x[1:]) for x in shown]
+        model.finish(text.name, notices)
+        outcomes[ModelFacts.of(model, means=means and model.bags)] = pairs
+    return CoherenceReport.of(
+        outcomes,
+        [PermutedDocument(d, order.shape[1], len(order)) for d, order in orders.items()],
+        left_out=text.corpus.n_documents - len(orders),
+        permutations=options.permutations,
+        seed=options.seed,
     )
-    items: Items = part(Items, "Items")
-    form: str = form_option("text", "json")
-    messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def contrastive(options: ContrastiveOptions) -> None:
+def _begin(model: TextModel, text: EvaluationText, messages: Messages, notices: Notices) -> None:
+    """Have a model begin with a text."""
+    choice = model.begin(text.sentences(), text.sentences(), (text.name, "text"), notices)
+    if choice:
+        messages.announce(choice)
+
+
+@printed
+def next_sentence(options: NextSentenceOptions, notices: Notices) -> NextSentenceReport:
+    """Measure how often a language model chooses the sentence that follows a passage.
+
+    TEXT has one sentence per line, and by default a blank line between documents; for paragraphs,
+    as in Ghosh et al. 2016, give --documents paragraphs. It is cut in passages of four sentences:
+    the fourth is chosen, given the other three, among the fourth sentences of all passages of the
+    block. Scores are those of equation 4 there, log p without its normaliser, and log p given the
+    context less log p without.
+
+    Example:
+      rerank lm-eval next-sentence --lm clstm.lm --lm rnnlm.lm --errors wrong.jsonl test.en
+    """
+    import numpy as np
+
+    from rerank.formats.translations import check_files
+    from rerank.metrics.accuracy import SCORES, outcomes_of
+    from rerank.report.language_models import ModelFacts, NextSentenceReport
+    from rerank.scorers.text_models import open_text_models
+
+    read, settings, errors, on = options.read, options.blocks, options.errors, options.machine
+    files = [path for path in (read.text, settings.topics) if path is not None]
+    folders = read.named
+    check_outputs((errors,) if errors else (), [*files, *folders.values()])
+    models = open_text_models(folders, open_forward_model, on.device, on.threads)
+    needed = {"topics": "--candidates same-topic"} if settings.candidates == "same-topic" else {}
+    for model in models:
+        if model.reads_topics:
+            needed.setdefault("topics", str(model.folder))
+        else:
+            model.refuse("rerank lm-eval next-sentence")
+    check_files(needed, () if settings.topics is None else ("topics",))
+    text = evaluation_text(read.text, read.parting, notices)
+    if settings.topics is not None:
+        beside = text.corpus, text.name, read.parting, notices
+        text = replace(text, topics=interned(settings.topics, "topics", *beside))
+    blocks, left_out = _blocks(text, settings)
+    outcomes = {}
+    with atomic(errors) if errors else nullcontext() as file:
+        for model in models:
+            _begin(model, text, options.messages, notices)
+            scores = model.scores_of_blocks(text, blocks)
+            shown = progress(scores, label=model.name, unit="blocks", total=len(blocks))
+            by_score: dict[str, list[Outcomes]] = {name: [] for name in SCORES}
+            with broken_models(model.folder):
+                for b, log_probs in enumerate(shown):
+                    rows = log_probs.astype(np.float64)
+                    matrices = {name: score(rows[:-1], rows[-1]) for name, score in SCORES.items()}
+                    for name, matrix in matrices.items():
+                        by_score[name].append(outcomes_of(matrix))
+                    if file is not None:
+                        file.writelines(_wrong(text, model.name, (b, blocks[b]), matrices))
+            model.finish(text.name, notices)
+            joined = {name: np.concatenate(parts) for name, parts in by_score.items()}
+            outcomes[ModelFacts.of(model)] = joined
+    chosen = {name: getattr(settings, name) for name in ("block", "context", "candidates")}
+    about = {"blocks": len(blocks), **chosen, "left_out": left_out, "seed": settings.seed}
+    documents = [passage.document for block in blocks for passage in block]
+    return NextSentenceReport.of(outcomes, documents, about)
+
+
+def _blocks(text: EvaluationText, settings: Blocks) -> tuple[list[Block], int]:
+    """The blocks of a text, and how many passages are in none; InputError without a block."""
+    import numpy as np
+
+    from lm.comparisons import BLOCKS, Passage
+
+    size, kind = settings.context + 1, settings.candidates
+    topics = None if text.topics is None else text.topics[1].tokens
+    passages = [
+        Passage(d, last - size + 1, last, None if topics is None else int(topics[last]))
+        for d, (begin, end) in enumerate(pairwise(text.corpus.documents.tolist()))
+        for last in range(begin + size - 1, end, size)
+    ]
+    rng = np.random.default_rng(settings.seed)
+    blocks = BLOCKS[kind](passages, settings.block, settings.blocks, rng)
+    if blocks:
+        return blocks, len(passages) - len(blocks) * settings.block
+    of_topic = max(Counter(passage.topic for passage in passages).values(), default=0)
+    what, number = {
+        "separate": ("documents with ", len({passage.document for passage in passages})),
+        "same-topic": ("passages of one topic, of all ", of_topic),
+        "consecutive": ("", len(passages)),
+    }[kind]
+    cure = "choose another text"
+    if number > 1:
+        cure = f"give --block {number} or less"
+        cure += ", or --candidates consecutive" * (len(passages) > number)
+    raise InputError(
+        f"expected {settings.block} {what}passages of {size} sentences, found {number}; {cure}",
+        source=text.name,
+    )
+
+
+def _wrong(
+    text: EvaluationText, lm: str, numbered: tuple[int, Block], matrices: Mapping[str, Array]
+) -> Iterator[bytes]:
+    """JSON lines of the choices that a score gets wrong; document, sentence, block: from 0."""
+    b, block = numbered
+    for score, matrix in matrices.items():
+        for passage, scores, right in zip(block, matrix, matrix.diagonal().tolist(), strict=True):
+            best = int(scores.argmax())
+            if scores[best] == right:
+                continue
+            line = {
+                "lm": lm,
+                "score": score,
+                "block": b,
+                "document": passage.document,
+                "sentence": passage.last - int(text.corpus.documents[passage.document]),
+                "context": [s.decode() for s in text.sentences(passage.first, passage.last)],
+                "right": text.sentence(passage.last).decode(),
+                "chosen": text.sentence(block[best].last).decode(),
+                "lead": float(scores[best] - right),
+            }
+            yield json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+@printed
+def contrastive(options: ContrastiveOptions, notices: Notices) -> ContrastiveReport:
     """Measure how often a language model prefers the right sentence to wrong variants of it.
 
     Each line of FILE is an item: {"context": [SENTENCE, ...], "right": SENTENCE, "wrong": SENTENCE
@@ -149,127 +389,64 @@ def contrastive(options: ContrastiveOptions) -> None:
     """
     import numpy as np
 
-    from rerank.files.outputs import check_outputs
-    from rerank.files.paths import display
-    from rerank.report.language_models import ContrastiveReport, GroupAccuracy, ModelFacts
-    from rerank.scorers.causal_lm import CausalLM
-    from rerank.scorers.features import UnknownWords
-    from rerank.scorers.models import broken_models, open_for_texts, open_forward_model
+    from rerank.report.language_models import (
+        CONDITIONS,
+        ContrastiveReport,
+        GroupAccuracy,
+        ModelFacts,
+    )
+    from rerank.scorers.text_models import open_text_models
 
-    lms, files, machine = options.lms, options.files, options.machine
-    options.messages.announce_threads(machine.threads)
-    with options.messages.warnings() as notices:
-        check_outputs((), files)
-        named = Counter(map(display, files)) + Counter(f"--lm {lm}" for lm in lms)
-        for name, n in named.items():
-            if n > 1:
-                raise UsageError(f"{name}: given {n} times; give it once")
-        items, groups = _read(files, notices)
-        contexts = [(item.context, item.source[:-1]) for item in items]
-        rng = np.random.default_rng(options.seed)
-        others = contexts_of_others(contexts, rng)
-        if others is None:
-            notices.add("condition-left-out", source=display(files[0]))
-        models = {}
-        opened = [(lm, open_for_texts(lm, machine.device, machine.threads)) for lm in lms]
-        both = [
-            (lm, causal or open_forward_model(lm, machine.device, machine.threads))
-            for lm, causal in opened
+    check_outputs((), options.files)
+    for name, n in Counter(
+        [*map(display, options.files), *(f"--lm {lm}" for lm in options.lms)]
+    ).items():
+        if n > 1:
+            raise UsageError(f"{name}: given {n} times; give it once")
+    items, groups = _items(options.files, notices)
+    place = display(options.files[0])
+    contexts = [(item.context, item.source[:-1]) for item in items]
+    others = contexts_of_others(contexts, np.random.default_rng(options.seed))
+    if others is None:
+        notices.add("condition-left-out", source=place)
+    of_others = [[]] * len(items) if others is None else [[items[k]] for k in others]
+    texts = [
+        [item.context, (), *(other.context for other in another)]
+        for item, another in zip(items, of_others, strict=True)
+    ]
+    sources = [
+        [item.source, item.source[-1:], *((*o.source[:-1], *item.source[-1:]) for o in another)]
+        for item, another in zip(items, of_others, strict=True)
+    ]
+    variants = [(item.right, *item.wrong) for item in items]
+    named, on = {str(lm): lm for lm in options.lms}, options.machine
+    models = open_text_models(named, open_forward_model, on.device, on.threads)
+    for model in models:
+        _check_sources(model, items, options.files)
+    accuracies = {}
+    for model in models:
+        sentences = chain(*variants, *(item.context for item in items))
+        rights = (item.right for item in items)
+        if choice := model.begin(sentences, rights, (place, "item"), notices):
+            options.messages.announce(choice)
+        outcomes = []
+        with broken_models(model.folder):
+            scores = model.scores(variants, texts, sources)
+            for rows in progress(scores, label=model.name, unit="items", total=len(items)):
+                right, best = rows[:, 0], rows[:, 1:].max(axis=1)
+                outcomes.append((right > best) + 0.5 * (right == best))  # ½ for a tie
+        model.finish(place, notices)
+        columns = dict(zip(CONDITIONS, np.array(outcomes).T, strict=False))
+        accuracies[ModelFacts.of(model)] = [
+            GroupAccuracy.of(name, {c: column[rows] for c, column in columns.items()})
+            for name, rows in groups.items()
         ]
-        for lm, saved in both:
-            if isinstance(saved, CausalLM):
-                announce_choice(saved, (item.right.decode() for item in items), options.messages)
-                outcomes = _outcomes(_causal_scores(saved, items, others), items, label=str(lm))
-                facts = ModelFacts.of_causal(str(lm), saved)
-                saved.finish(display(files[0]), notices)
-            else:
-                _check_sources(saved, lm, items, files)
-                unknown = UnknownWords()
-                with broken_models(lm):
-                    scores = _scores(saved, items, others, unknown)
-                    outcomes = _outcomes(scores, items, label=str(lm))
-                facts = ModelFacts.of(str(lm), saved, unknown.share)
-                unknown.warn(str(lm), saved.about, notices, source=display(files[0]), text="item")
-            models[facts] = [
-                GroupAccuracy.of(name, {c: column[rows] for c, column in outcomes.items()})
-                for name, rows in groups.items()
-            ]
-    print_result(ContrastiveReport(models, len(items), options.seed), options.form)
+    return ContrastiveReport(accuracies, len(items), options.seed)
 
 
-def pairs(options: PairsOptions) -> None:
-    """Make contrastive items from k-best lists, for `lm-eval contrastive`.
-
-    An item is a candidate of a list and others that differ from it in one pronoun, or another
-    word of --class: the right one's is in the reference, the others' are not; or they lack the
-    word, or have one that the reference lacks (--variants omitted).
-
-    Example:
-      rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
-    """
-    from rerank.corpus.spelling import nfc_lines
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.files.paths import display
-    from rerank.formats.contrastive import CONTRASTS
-    from rerank.formats.translations import read_references
-    from rerank.runs.list_run import ListRun
-
-    given, sentences, found = options.items, 0, Counter[str]()
-    with options.messages.warnings() as notices:
-        lists, kind = options.lists.lists(), _words_of(given, notices)
-        read = [path for path in (given.source, given.before) if path is not None]
-        check_outputs((given.out,), (*lists.files, *given.texts.references, *read))
-        with ListRun.open(lists, notices) as source, atomic(given.out) as file:
-            texts = read_references(given.texts.references, source.documents, notices)
-            texts = nfc_lines(texts) if lists.in_nfc else texts
-            beside = _Beside.read(given, [own[0] for own in texts], source.documents, notices)
-            for name, kbest in source.read():
-                first = kbest.first
-                sentences += len(kbest)
-                for t in range(len(kbest)):
-                    earlier = texts[first : first + t]
-                    candidates = [kbest.tokens(row) for row in kbest.rows(t)]
-                    references = [own.split() for own in texts[first + t]]
-                    item = CONTRASTS[given.variants](candidates, references, kind(earlier))
-                    before = beside.of(first, first + t)
-                    if item is None or before is None:
-                        continue
-                    found[item.word] += 1
-                    phenomenon = [given.word_class, *["omitted"] * (given.variants == "omitted")]
-                    line = {
-                        "id": f"{name}:{t + 1}",
-                        **before,
-                        "right": item.right.decode(),
-                        "wrong": [own.decode() for own in item.wrong],
-                        "phenomenon": " ".join(phenomenon),
-                        **({"pronoun": item.word} if given.word_class == "pronouns" else {}),
-                    }
-                    file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-            if not found:
-                raise InputError(
-                    f"expected candidates that differ in one word of {given.word_class}, which a "
-                    "reference has and their others have not, found none; give longer lists or "
-                    "another class",
-                    source=display(lists.kbest),
-                )
-    words = dict(found.most_common())
-    print_result(ContrastivePairs(found.total(), sentences, words), options.form)
-
-
-COMMAND = click.Group(
-    "lm-eval",
-    commands=[
-        Command("coherence", PermutationOptions, coherence),
-        Command("contrastive", ContrastiveOptions, contrastive),
-        Command("next-sentence", NextSentenceOptions, next_sentence),
-        Command("ordering", PermutationOptions, ordering),
-        Command("pairs", PairsOptions, pairs),
-    ],
-    help="Measure what language models know of documents, without lists to rerank.",
-)
-
-
-def contexts_of_others(contexts: Sequence[Hashable], rng: np.random.Generator) -> Indices | None:
+def contexts_of_others(
+    contexts: Sequence[Hashable], rng: np.random.Generator
+) -> NDArray[np.int64] | None:
     """For each item another one with a different context, each item once: a permutation.
 
     Items in random order, those of equal contexts together, receive the context of the one m
@@ -290,206 +467,46 @@ def contexts_of_others(contexts: Sequence[Hashable], rng: np.random.Generator) -
     return chosen
 
 
-def _read(
-    files: Sequence[str], notices: Notices
-) -> tuple[list[ContrastiveItem], dict[str, Indices]]:
+def _items(
+    files: Iterable[str], notices: Notices
+) -> tuple[list[ContrastiveItem], dict[str, list[int]]]:
     """The items of all files, and the rows of each group."""
-    import numpy as np
-
-    from rerank.files.paths import display
-    from rerank.formats.contrastive import GROUPS, read_contrastive
-
     items: list[ContrastiveItem] = []
     rows: dict[tuple[str, str], list[int]] = {}
-    for file in files:
+    names = [*map(display, files)]
+    for file, name in zip(files, names, strict=True):
         for item in read_contrastive(file, notices):
-            for group in (*item.groups, ("file", display(file))):
+            for group in (*item.groups, ("file", name)):
                 rows.setdefault(group, []).append(len(items))
             items.append(item)
-    groups = {"all": np.arange(len(items))}
-    for field in (*GROUPS, "file") if len(files) > 1 else GROUPS:
-        groups |= {
-            f"{name}={value}": np.array(rows[name, value]) for name, value in rows if name == field
-        }
+    groups = {"all": [*range(len(items))]}
+    for field in (*GROUPS, "file") if len(names) > 1 else GROUPS:
+        groups |= {f"{name}={value}": rows[name, value] for name, value in rows if name == field}
     return items, groups
 
 
-def _scores(
-    saved: SavedModel,
-    items: Sequence[ContrastiveItem],
-    others: Indices | None,
-    unknown: UnknownWords,
-) -> Iterator[NDArray[np.floating]]:
-    """Scores (C, K) of the K variants of each item by condition."""
-    from lm.comparisons import scores_in_contexts
-    from lm.scoring import ScoringEngine
-
-    def encoded(sentence: bytes) -> list[int]:
-        words = sentence.split(b" ")
-        unknown.add(words, saved.vocabulary.__contains__)
-        return saved.reading_order(saved.vocabulary.encode(words))
-
-    variants = [[encoded(one) for one in (item.right, *item.wrong)] for item in items]
-    own = [tuple(map(encoded, item.context)) for item in items]
-    contexts = [[context, ()] for context in own]
-    sources: list[list[tuple[Sequence[int], ...]]] | None = None
-    if saved.model.context.side_information:
-        read = _sources(saved, items)
-        sources = [[source, source[-1:]] for source in read]
-    if others is not None:
-        for i, k in enumerate(others.tolist()):
-            contexts[i].append(own[k])
-            if sources is not None:
-                sources[i].append((*read[k][:-1], *read[i][-1:]))
-    return scores_in_contexts(ScoringEngine.of(saved.model), variants, contexts, sources)
-
-
-def _check_sources(
-    saved: SavedModel, folder: Path, items: Sequence[ContrastiveItem], files: Sequence[str]
-) -> None:
+def _check_sources(model: TextModel, items: Sequence[Any], files: Sequence[str]) -> None:
     """UsageError for a model that needs more than source sentences; InputError without these."""
-    from lm.side_information import information_of
-    from rerank.files.paths import display
-    from rerank.scorers.models import refuse
-
-    if information_of(saved.model.context, training=False) != ("source",):
-        refuse(saved, folder, "rerank lm-eval contrastive")
+    if not model.reads_sources:
+        model.refuse("rerank lm-eval contrastive")
         return
     lacking = next((i for i, item in enumerate(items, 1) if not item.source), None)
     if lacking is not None:
         raise InputError(
-            f'{folder} needs the source sentences, which item {lacking} lacks; give "source": '
-            "[SENTENCE, ...], as `rerank lm-eval pairs --source FILE` writes it",
+            f'{model.folder} needs the source sentences, which item {lacking} lacks; give "source":'
+            " [SENTENCE, ...], as `rerank lm-eval pairs --source FILE` writes it",
             source=", ".join(map(display, files)),
         )
 
 
-def _sources(
-    saved: SavedModel, items: Sequence[ContrastiveItem]
-) -> list[tuple[Sequence[int], ...]]:
-    """Source sentences of each item in the model's ids."""
-    from itertools import pairwise
-
-    lines = b"".join(b"%s\n" % line for item in items for line in item.source)
-    text = saved.encode_side("source", lines)
-    ids = [text.tokens[a:b].tolist() for a, b in pairwise(text.sentences.tolist())]
-    found = iter(ids)
-    return [tuple(islice(found, len(item.source))) for item in items]
-
-
-def _causal_scores(
-    model: CausalLM, items: Sequence[ContrastiveItem], others: Indices | None
-) -> Iterator[NDArray[np.floating]]:
-    """Scores (C, K) of the K variants of each item by condition."""
-    import numpy as np
-
-    n = 2 + (others is not None)
-    found = model.scores_after(
-        (context, (item.right, *item.wrong))
-        for i, item in enumerate(items)
-        for context in (
-            item.context,
-            (),
-            *(() if others is None else (items[others[i]].context,)),
-        )
-    )
-    return (np.stack([*islice(found, n)]) for _ in items)
-
-
-def _outcomes(
-    scores: Iterator[NDArray[np.floating]], items: Sequence[ContrastiveItem], *, label: str
-) -> dict[str, Outcomes]:
-    """(n,) outcomes by condition: 1 right, ½ a tie with the best wrong variant, 0 wrong."""
-    import numpy as np
-
-    from rerank.report.language_models import CONDITIONS
-
-    outcomes = []
-    for found in progress(scores, label=label, unit="items", total=len(items)):
-        right, best = found[:, 0], found[:, 1:].max(axis=1)
-        outcomes.append((right > best) + 0.5 * (right == best))
-    return dict(zip(CONDITIONS, np.array(outcomes).T, strict=False))
-
-
-# Items from k-best lists
-
-
-@dataclass(frozen=True, slots=True)
-class ContrastivePairs:
-    """Items made, sentences of the lists, and how often each right word is in an item."""
-
-    items: int
-    sentences: int
-    words: Mapping[str, int]
-
-    def to_text(self) -> str:
-        """The figures in one line."""
-        common = ", ".join(f"{word} {n:,}" for word, n in list(self.words.items())[:8])
-        return f"{self.items:,} items of {self.sentences:,} sentences; right words: {common}\n"
-
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values."""
-        return {"schema": 1, **asdict(self)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """What stands before an item: a text, and the source if it is given."""
-
-    text: Sequence[bytes]
-    source: Sequence[bytes] | None
-    most: int
-
-    @classmethod
-    def read(
-        cls, given: Items, text: Sequence[bytes], documents: Documents, notices: Notices
-    ) -> _Beside:
-        """The files of the options; text: the reference."""
-        from rerank.formats.translations import read_translation
-
-        if given.before is not None:
-            text = read_translation(given.before, documents, notices)
-        source = None
-        if given.source is not None:
-            source = read_translation(given.source, documents, notices, role="source")
-        return cls(text, source, given.context)
-
-    def of(self, first: int, t: int) -> dict[str, list[str]] | None:
-        """The context of sentence t of a document, and its sources; None if its own is blank.
-
-        Sentences that are blank on either side are left out.
-        """
-        before = [i for i in range(max(first, t - self.most), t) if self.text[i].strip()]
-        if self.source is None:
-            return {"context": [self.text[i].decode() for i in before]}
-        before = [i for i in before if self.source[i].strip()]
-        if not self.source[t].strip():
-            return None
-        return {
-            "context": [self.text[i].decode() for i in before],
-            "source": [self.source[i].decode() for i in (*before, t)],
-        }
-
-
-def _words_of(given: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
-    """The words in which variants differ, by the earlier references of a document.
-
-    UsageError for a class without a list.
-    """
-    from rerank.formats.contrastive import WordTest
-    from rerank.formats.tokens import similar
-    from rerank.metrics.word_classes import closed_classes, read_words
-
-    own = {name: read_words(path, notices) for name, path in given.word_lists}
-    closed = closed_classes(own, notices)
-    listed = closed | own
-    if given.word_class == REPEATED and REPEATED not in own:
-        function = frozenset[str]().union(*closed.values())
-        return lambda earlier: WordTest.repeated(earlier, function)
-    if given.word_class not in listed:
-        raise UsageError(
-            f"--class {given.word_class}: {similar(given.word_class, (*listed, REPEATED))}; name "
-            "one of these, or give --word-list NAME=FILE"
-        )
-    kind = WordTest(listed[given.word_class].__contains__)
-    return lambda earlier: kind
+COMMAND = click.Group(
+    "lm-eval",
+    commands=[
+        Command("coherence", PermutationOptions, coherence),
+        Command("contrastive", ContrastiveOptions, contrastive),
+        Command("next-sentence", NextSentenceOptions, next_sentence),
+        Command("ordering", PermutationOptions, ordering),
+        Command("pairs", PairsOptions, pairs),
+    ],
+    help="Measure what language models know of documents, without lists to rerank.",
+)

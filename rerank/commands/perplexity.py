@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
-from rerank.files.terminal import number_of_processes, process_number, progress
+from rerank.files.terminal import number_of_processes, progress
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
 from rerank.runs.options import (
@@ -22,13 +23,14 @@ from rerank.runs.options import (
     Messages,
     form_option,
     parting_option,
-    print_result,
+    printed,
     side_files,
 )
 from rerank.runs.texts import (
     TextFiles,
     check_shape,
     encoded,
+    evaluation_text,
     note_language,
     read_text,
     sentences_of,
@@ -119,26 +121,23 @@ class PerplexityOptions:
             "tags": self.tags,
         }
         if self.ngram is not None:
-            others = {
-                "lm": self.lm,
-                **of_ours,
-                "device": self.machine.device != "auto",
-                "threads": self.machine.threads,
-            }
-            for name in (name for name, value in others.items() if value not in (None, False)):
-                raise UsageError(
-                    f"--{name}: not for the n-gram model of --ngram; leave one of them out"
-                )
-        elif str(self.lm).startswith(HUGGING_FACE):
-            for name in (name for name, value in of_ours.items() if value not in (None, False)):
-                raise UsageError(f"--{name}: not for {self.lm}, of Hugging Face; leave it out")
+            device, threads = self.machine.device != "auto", self.machine.threads
+            of_ours = {"lm": self.lm, **of_ours, "device": device, "threads": threads}
+            fault = "not for the n-gram model of --ngram; leave one of them out"
         elif self.lm is None:
             raise UsageError("expected --lm DIR or --ngram FILE, found neither; give one of them")
+        else:
+            of_ours = of_ours if str(self.lm).startswith(HUGGING_FACE) else {}
+            fault = f"not for {self.lm}, of Hugging Face; leave it out"
+        for name, value in of_ours.items():
+            if value not in (None, False):
+                raise UsageError(f"--{name}: {fault}")
         if self.form == "tsv" and self.tags and self.per_document:
             raise UsageError("--format tsv: one table; leave out --tags or --per-document")
 
 
-def perplexity(options: PerplexityOptions) -> None:
+@printed
+def perplexity(options: PerplexityOptions, notices: Notices) -> PerplexityReport | CausalPerplexity:
     """Compute the perplexity of TEXT under a language model.
 
     TEXT has one sentence per line, and by default a blank line between documents; - is standard
@@ -147,17 +146,11 @@ def perplexity(options: PerplexityOptions) -> None:
     Example:
       rerank perplexity --lm codclm.lm valid.en --format json
     """
-    options.messages.announce_threads(options.machine.threads)
-    with options.messages.warnings() as notices:
-        result: PerplexityReport | CausalPerplexity
-        if str(options.lm).startswith(HUGGING_FACE):
-            result = _of_causal(options, notices)
-        else:
-            measure = _of_ngrams if options.lm is None else _of_model
-            given, twice = tuple(options.side.values()), options.duplicate_last_word
-            result = PerplexityReport(measure(options, notices), twice, given)
-    if process_number() == 0:
-        print_result(result, options.form)
+    if str(options.lm).startswith(HUGGING_FACE):
+        return _of_causal(options, notices)
+    measure = _of_ngrams if options.lm is None else _of_model
+    side, twice = tuple(options.side.values()), options.duplicate_last_word
+    return PerplexityReport(measure(options, notices), twice, side)
 
 
 COMMAND = Command("perplexity", PerplexityOptions, perplexity)
@@ -181,89 +174,87 @@ class PerplexityReport:
         `tags`: figures of the words of each tag; `end_of_sentence`: of `</s>`, None for a model
         that does not predict it.
         """
-        found: dict[str, object] = {"schema": 1, **self.text.as_json()}
-        found["duplicate_last_word"] = self.duplicate_last_word
-        found["given"] = list(self.given)
-        found["pseudo_likelihood"] = not self.text.causal
+        report: dict[str, object] = {"schema": 1, **self.text.as_json()}
+        report["duplicate_last_word"] = self.duplicate_last_word
+        report["given"] = list(self.given)
+        report["pseudo_likelihood"] = not self.text.causal
         if self.text.documents is not None:
-            found["documents"] = self._rows()
+            report["documents"] = self._rows()
         if self.text.tags is not None:
             rows = {str(row.pop("tag")): row for row in self._rows_of_tags()}
-            found["end_of_sentence"] = rows.pop(END, None)
-            found["tags"] = rows
-        return found
+            report["end_of_sentence"] = rows.pop(END, None)
+            report["tags"] = rows
+        return report
 
     def table(self) -> Table:
         """A row for each tag or document, or one for the text; all digits."""
-        if self.text.tags is not None:
-            return Table.of(self._rows_of_tags())
-        return Table.of([self.text.as_json()] if self.text.documents is None else self._rows())
+        return Table.of(self._rows_of_tags() or self._rows() or [self.text.as_json()])
 
     def to_text(self) -> str:
         """One line for the text, after tables of the documents and of tags."""
-        found = self.text
-        words, unit = f"{found.tokens:,} words ({found.oov:,} out of vocabulary)", "token"
-        if found.words is not None:
-            words, unit = f"{found.tokens:,} pieces of {found.words:,} words", "piece"
-        counts = (
-            f"{words} in "
-            f"{found.sentences:,} sentences"
-            f"{', the last word of each twice' if self.duplicate_last_word else ''}"
-        )
-        if not found.normalised:
-            text = (
-                f"{found.nats_per_token:.4f} nats per token over {counts}; the scores do not sum "
-                "to 1: no perplexity, and not comparable with one\n"
+        tables = [_for_people(rows) for rows in (self._rows(), self._rows_of_tags()) if rows]
+        return "\n\n".join([*tables, "".join(f"{line}\n" for line in self._lines())])
+
+    def _lines(self) -> Iterator[str]:
+        """The perplexity of the text, and what is to be known of it."""
+        text = self.text
+        words = f"{text.tokens:,} words ({text.oov:,} out of vocabulary)"
+        unit, per_word = "token", ""
+        if text.words is not None:
+            words, unit = f"{text.tokens:,} pieces of {text.words:,} words", "piece"
+        counts = f"{words} in {text.sentences:,} sentences"
+        counts += ", the last word of each twice" * self.duplicate_last_word
+        nats = f"{text.nats_per_token:.4f} nats per"
+        if not text.normalised:
+            yield (
+                f"{nats} token over {counts}; the scores do not sum to 1: no perplexity, and not "
+                "comparable with one"
             )
-        elif found.predicts_end:
-            pseudo = "" if found.causal else "pseudo-"
-            others = f"without </s> {found.perplexity_without_eos:.2f}"
-            if found.oov:
-                others += f", without unknown words {found.perplexity_without_oov:.2f}"
-            per_word = ""
-            if found.words is not None:
-                per_word = f" a piece, {found.perplexity_per_word:.2f} a word"
-            text = (
-                f"{pseudo}perplexity {found.perplexity:.2f}{per_word} ({others}), "
-                f"{found.nats_per_token:.4f} nats per {unit} over {counts}\n"
+        elif text.predicts_end:
+            others = f"without </s> {text.perplexity_without_eos:.2f}"
+            if text.oov:
+                others += f", without unknown words {text.perplexity_without_oov:.2f}"
+            if text.words is not None:
+                per_word = f" a piece, {text.perplexity_per_word:.2f} a word"
+            yield (
+                f"{'' if text.causal else 'pseudo-'}perplexity {text.perplexity:.2f}{per_word} "
+                f"({others}), {nats} {unit} over {counts}"
             )
         else:
-            text = (
-                f"{found.nats_per_token:.4f} nats per word of a bag of words over {counts}; word "
-                "order and </s> are not predicted: not comparable with perplexities of other "
-                "models\n"
+            yield (
+                f"{nats} word of a bag of words over {counts}; word order and </s> are not "
+                "predicted: not comparable with perplexities of other models"
             )
-        if found.log_z is not None:
-            text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
-        if not found.causal:
-            text += (
+        if text.log_z is not None:
+            yield f"scores of this model are not normalised: {text.log_z.to_text()}"
+        if not text.causal:
+            yield (
                 "each sentence is given the next one, too: a pseudo-likelihood, no perplexity, and "
-                "not comparable with one\n"
+                "not comparable with one"
             )
         if labels := [f"--{kind}" for kind in self.given if kind in LABELS_OF_SENTENCES]:
-            text += (
+            yield (
                 f"given {' and '.join(labels)}: not a perplexity if the labels were made from the "
-                "text itself; it is one if they come from the source or from earlier sentences\n"
+                "text itself; it is one if they come from the source or from earlier sentences"
             )
-        tables = [] if found.documents is None else [_for_people(self._rows())]
-        tables += [] if found.tags is None else [_for_people(self._rows_of_tags())]
-        return "\n\n".join([*(table.to_text() for table in tables), text])
 
     def _rows(self) -> list[dict[str, object]]:
-        return [{"document": d, **one.as_json()} for d, one in enumerate(self.text.documents or ())]
+        """Figures of each document, if there are any."""
+        return [{"document": d, **x.as_json()} for d, x in enumerate(self.text.documents or ())]
 
     def _rows_of_tags(self) -> list[dict[str, object]]:
         """Figures of the words of each tag and, last, of `</s>` if it is predicted."""
-        rows = dict(self.text.tags or {})
+        if self.text.tags is None:
+            return []
+        rows = dict(self.text.tags)
         if self.text.predicts_end:
-            rows[END] = self.text.of_subset(
-                self.text.sentences, self.text.nats - self.text.word_nats
-            )
+            nats = self.text.nats - self.text.word_nats
+            rows[END] = self.text.of_subset(self.text.sentences, nats)
         kinds = ("perplexity_without_eos", "perplexity_without_oov")
         left_out = ("sentences", *kinds, *(f"pseudo_{kind}" for kind in kinds))
         return [
-            {"tag": tag} | {k: v for k, v in one.as_json().items() if k not in left_out}
-            for tag, one in rows.items()
+            {"tag": tag} | {k: v for k, v in words.as_json().items() if k not in left_out}
+            for tag, words in rows.items()
         ]
 
 
@@ -283,21 +274,20 @@ class CausalPerplexity:
 
     def figures(self) -> dict[str, Any]:
         """The figures by name; those per word count newlines as `</s>`, as of other models."""
-        per_word = self.nats / max(1, self.words + self.sentences * self.ends)
+        per_token = self.nats / max(1, self.tokens)
         return {
-            "sentences": self.sentences,
-            "words": self.words,
-            "tokens": self.tokens,
-            "nats": self.nats,
-            "nats_per_token": self.nats / max(1, self.tokens),
-            "perplexity": math.exp(self.nats / max(1, self.tokens)),
-            "perplexity_per_word": math.exp(per_word),
+            **{name: getattr(self, name) for name in ("sentences", "words", "tokens", "nats")},
+            "nats_per_token": per_token,
+            "perplexity": math.exp(per_token),
+            "perplexity_per_word": math.exp(
+                self.nats / max(1, self.words + self.sentences * self.ends)
+            ),
         }
 
     def to_dict(self) -> dict[str, object]:
         """The figures as JSON values; `document` counts from 0."""
-        found: dict[str, object] = {"schema": 1, **self.figures()}
-        return found | ({"documents": self._rows()} if self.documents else {})
+        rows = self._rows()
+        return {"schema": 1, **self.figures(), **({"documents": rows} if rows else {})}
 
     def table(self) -> Table:
         """A row for each document, or one for the text; all digits."""
@@ -305,27 +295,27 @@ class CausalPerplexity:
 
     def to_text(self) -> str:
         """One line for the text, after a table of the documents."""
-        own = self.figures()
+        figures, rows = self.figures(), self._rows()
         ends = f" and {self.sentences:,} ends of sentences" * self.ends
         text = (
-            f"perplexity {own['perplexity']:.2f} of {self.tokens:,} tokens, "
-            f"{own['nats_per_token']:.4f} nats each; {own['perplexity_per_word']:.2f} of "
+            f"perplexity {figures['perplexity']:.2f} of {self.tokens:,} tokens, "
+            f"{figures['nats_per_token']:.4f} nats each; {figures['perplexity_per_word']:.2f} of "
             f"{self.words:,} words{ends}, to compare with models of words\n"
         )
-        rows = self._rows()
-        return f"{_for_people(rows).to_text()}\n\n{text}" if rows else text
+        return f"{_for_people(rows)}\n\n{text}" if rows else text
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{"document": d, **one.figures()} for d, one in enumerate(self.documents)]
+        """Figures of each document, if they are asked for."""
+        return [{"document": d, **x.figures()} for d, x in enumerate(self.documents)]
 
 
-def _for_people(rows: Sequence[Mapping[str, object]]) -> Table:
-    """The table of the figures that people need."""
+def _for_people(rows: Sequence[Mapping[str, object]]) -> str:
+    """A table of the figures that people need."""
     names = [name for name in _COLUMNS if name in rows[0]]
     columns = [_COLUMNS[name] for name in names]
     if "words" in names:  # beside tokens of another kind
         columns[names.index("tokens")] = Column("tokens", ",")
-    return Table(columns, [[row.get(name) for name in names] for row in rows])
+    return Table(columns, [[row.get(name) for name in names] for row in rows]).to_text()
 
 
 def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
@@ -333,7 +323,6 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.corpus import renumber
     from lm.evaluation import perplexity_of_ngrams
     from lm.ngrams import NGramError
-    from rerank.formats.running_text import RunningText
     from rerank.scorers.ngram_model import read_ngrams
 
     ngram, text = str(options.ngram), options.text
@@ -341,9 +330,8 @@ def _of_ngrams(options: PerplexityOptions, notices: Notices) -> Perplexity:
     model = read_ngrams(ngram, notices)
     running = RunningText(text, "evaluation", options.documents)
     words, corpus = read_text(running, notices, across=True)
-    known = model.vocabulary
-    note_language(words, corpus, known, display(ngram), notices, path=text)
-    corpus = renumber(corpus, words, known)
+    note_language(words, corpus, model.vocabulary, display(ngram), notices, path=text)
+    corpus = renumber(corpus, words, model.vocabulary)
     try:
         return perplexity_of_ngrams(model, corpus, per_document=options.per_document)
     except NGramError as fault:
@@ -360,44 +348,38 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.evaluation import perplexity as measure
     from lm.side_information import information_of
     from lm.subwords import SubwordVocabulary
-    from rerank.formats.running_text import RunningText
     from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
 
-    lm, machine, documents = Path(options.lm or ""), options.machine, options.documents
-    saved = open_model(lm, machine.device, machine.threads)
+    lm, machine, across = Path(options.lm or ""), options.machine, options.across_documents
+    saved, tagged = open_model(lm, machine.device, machine.threads), None
     files = TextFiles(options.text, options.side.values())
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), files.side)
-    if isinstance(saved.vocabulary, SubwordVocabulary) and options.duplicate_last_word:
-        raise UsageError(
-            f"--duplicate-last-word: {lm} predicts subword pieces, not words; leave it out"
-        )
-    across = options.across_documents
-    running = RunningText(options.text, "evaluation", documents)
+    if twice := options.duplicate_last_word:
+        fault = "reads sentences from right to left" if saved.model.config.backward else ""
+        if isinstance(saved.vocabulary, SubwordVocabulary):
+            fault = "predicts subword pieces, not words"
+        if fault:
+            raise UsageError(f"--duplicate-last-word: {lm} {fault}; leave it out")
+    running = RunningText(options.text, "evaluation", options.documents)
     read = words, text = read_text(running, notices, across=across)
-    columns = [encoded(read, files, saved, notices, documents)]
+    columns = [encoded(read, files, saved, notices, options.documents)]
     if options.tags is not None:
-        ids, names = _read_tags(options.tags, text, display(options.text), documents, notices)
-        each = np.arange(len(ids) + 1)
+        tagged = _read_tags(options.tags, text, options, notices)
+        each = np.arange(len(tagged[0]) + 1)
         _, bounds = saved.vocabulary.numbered(words, text.tokens, each)
         numbers = np.repeat(each[:-1].astype(np.int32), np.diff(bounds))
         columns.append(replace(columns[0], tokens=numbers))
-    columns = [saved.in_reading_order(one, across_documents=across) for one in columns]
-    if options.duplicate_last_word:
-        if saved.model.config.backward:
-            raise UsageError(
-                f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
-            )
-        columns = [with_last_words_twice(column) for column in columns]
-    model = saved.model
+    columns = [saved.in_reading_order(column, across_documents=across) for column in columns]
+    corpus, *others = map(with_last_words_twice, columns) if twice else columns
+    model, tags = saved.model, None
     if options.document_cache is not None:
         model = WithDocumentCache(model, options.document_cache)
-    corpus, *others = columns
-    tags = None
-    if others:
+    if tagged is not None:
+        ids, names = tagged
         words_of_tokens = others[0].tokens.astype(np.int64)
-        if options.duplicate_last_word:  # the second copy counts as a word
+        if twice:  # the second copy counts as a word
             ids, words_of_tokens = ids[words_of_tokens], np.arange(len(words_of_tokens))
         tags = Tags(ids, names, words_of_tokens)
     inputs = (*files.all, *([] if options.tags is None else [options.tags]))
@@ -408,42 +390,40 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
 def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity:
     """The figures of the text under a model of Hugging Face."""
     from lm.evaluation import MOST_NATS
-    from rerank.commands.lm_eval_documents import EvaluationText, announce_choice
     from rerank.scorers.models import open_for_texts
 
-    model = open_for_texts(Path(options.lm or ""), options.machine.device, options.machine.threads)
+    name = str(options.lm)
+    model = open_for_texts(Path(name), options.machine.device, options.machine.threads)
     if model is None:
-        raise UsageError(f"--lm {options.lm}: expected hf:DIR")
-    text = EvaluationText.read(options.text, options.documents, notices)
-    announce_choice(model, text.sentences(), options.messages)
-    spans = [*pairwise(text.corpus.documents.tolist())]
+        raise UsageError(f"--lm {name}: expected hf:DIR")
+    text = evaluation_text(options.text, options.documents, notices)
+    if choice := model.choose_by(sentence.decode() for sentence in text.sentences()):
+        options.messages.announce(choice)
+    spans, ends = [*pairwise(text.corpus.documents.tolist())], model.window.join == "newline"
     documents = []
-    for begin, end in progress(spans, label=str(options.lm), unit="documents", total=len(spans)):
-        log_probs, tokens = model.log_probs([text.sentence(s).encode() for s in range(begin, end)])
+    for begin, end in progress(spans, label=name, unit="documents", total=len(spans)):
+        log_probs, tokens = model.log_probs([*text.sentences(begin, end)])
         words = int(text.corpus.sentences[end] - text.corpus.sentences[begin])
-        nats, ends = -float(log_probs.sum()), model.window.join == "newline"
+        nats = -float(log_probs.sum())
         if not nats < MOST_NATS * max(1, words):  # NaN is not
             raise RerankError(
-                f"{options.lm}: the model returned NaN or has no probability left for the text"
+                f"{name}: the model returned NaN or has no probability left for the text"
             )
         documents.append(CausalPerplexity(end - begin, words, tokens, nats, ends))
     model.finish(text.name, notices)
     return CausalPerplexity(
         text.corpus.n_sentences,
         len(text.corpus.tokens),
-        sum(one.tokens for one in documents),
-        sum(one.nats for one in documents),
-        model.window.join == "newline",
+        sum(document.tokens for document in documents),
+        sum(document.nats for document in documents),
+        ends,
         tuple(documents) if options.per_document else (),
     )
 
 
 @contextmanager
 def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
-    """The documents that this process reads, among those of `torchrun`.
-
-    RerankError if another process ends before its documents are read.
-    """
+    """The documents that this process reads, among those of `torchrun`."""
     from lm.evaluation import ALL, Share
     from rerank.runs.distribution import others_alive, sharing_documents
 
@@ -461,37 +441,32 @@ def _share(files: tuple[FilePath, ...]) -> Iterator[Share]:
 
 
 def _read_tags(
-    path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
+    path: str, beside: Corpus, options: PerplexityOptions, notices: Notices
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Ids (W,) of the tags of words, and the names of the tags.
-
-    beside: the text in words, of this name in messages. InputError with file and line unless each
-    sentence has a tag for each word, and for the tag `</s>`, which is that of ends of sentences.
-    """
+    """Ids (W,) of the tags of a text's words, and their names; InputError if they do not fit."""
     import numpy as np
 
     from lm.corpus import Corpus
 
-    lengths = np.diff(beside.sentences).tolist()
-    sentences, bounds = sentences_of(path, documents, notices)
+    lengths, name = np.diff(beside.sentences).tolist(), display(options.text)
+    sentences, bounds = sentences_of(path, options.documents, notices)
     index: dict[bytes, int] = {}
-    for i, (line, words) in enumerate(sentences):
-        if i < len(lengths) and len(words) != lengths[i]:
-            raise InputError(
+    for i, (line, tags) in enumerate(sentences):
+        fault = ""
+        if i < len(lengths) and len(tags) != lengths[i]:
+            fault = (
                 f"expected {lengths[i]} tags, one for each word of sentence {i + 1} of {name}, "
-                f"found {len(words)}; write them on its line, with spaces between them",
-                source=display(path),
-                line=line,
+                f"found {len(tags)}; write them on its line, with spaces between them"
             )
-        if END.encode() in words:
-            raise InputError(
+        elif END.encode() in tags:
+            fault = (
                 "expected tags of words, found </s>, which stands for the ends of sentences; give "
-                "it another name",
-                source=display(path),
-                line=line,
+                "it another name"
             )
-    ids = [index.setdefault(word, len(index)) for _, words in sentences for word in words]
-    offsets = np.cumsum([0, *(len(words) for _, words in sentences)])
-    found = Corpus(np.array(ids, dtype=np.int32), offsets, bounds)
-    check_shape(found, beside, name, path)
-    return found.tokens.astype(np.int64), [tag.decode() for tag in index]
+        if fault:
+            raise InputError(fault, source=display(path), line=line)
+    ids = [index.setdefault(tag, len(index)) for _, tags in sentences for tag in tags]
+    offsets = np.cumsum([0, *(len(tags) for _, tags in sentences)])
+    column = Corpus(np.array(ids, dtype=np.int32), offsets, bounds)
+    check_shape(column, beside, name, path)
+    return column.tokens.astype(np.int64), [tag.decode() for tag in index]

@@ -14,16 +14,20 @@ import click
 
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import InputError
+from rerank.files.lines import InputFiles, digest, read_lines
+from rerank.files.outputs import atomic, check_new_folder, check_outputs
 from rerank.files.paths import display
-from rerank.files.terminal import show
+from rerank.formats.plain_texts import text_lines
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
-from rerank.runs.options import Messages, form_option
-from rerank.table import one_line
+from rerank.runs.options import Messages, form_option, printed
+from rerank.runs.texts import documents_beside
+from rerank.scorers.models import valid_files
+from rerank.table import Column, Table
 from rerank.values import FILE, FOLDER
 
 if TYPE_CHECKING:
     from lm.discourse import Pair
-    from rerank.notices import Notices
 
 TRAIN = "train"  # the split that is trained on
 Annotated = tuple[list["Pair"], list[bytes]]  # neighbouring sentences, and the label of each pair
@@ -50,7 +54,8 @@ class RelationLabelOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def train(options: RelationTrainOptions) -> None:
+@printed
+def train(options: RelationTrainOptions, notices: Notices) -> RelationFigures:
     """Train a classifier of relations, and print its accuracy beside the majority class.
 
     ANNOTATED has a JSON object per line, a document each: sentences, lists of words; relations, for
@@ -61,43 +66,38 @@ def train(options: RelationTrainOptions) -> None:
       rerank relations train gum.jsonl.gz --out relations.model
     """
     from lm.discourse import fit
-    from rerank.files.lines import InputFiles, digest
-    from rerank.files.outputs import check_new_folder
 
     annotated, out = options.annotated, options.out
-    with options.messages.warnings() as notices:
-        check_new_folder(out)
-        inputs = InputFiles([annotated])
-        splits = _read(annotated, notices)
-        pairs, labels = splits.get(TRAIN, ([], []))
-        if len(set(labels)) < 2:
-            raise InputError(
-                f"expected documents of the split {TRAIN!r} with at least two relations between "
-                f"neighbouring sentences, null among them, found {len(set(labels))}",
-                source=display(annotated),
-            )
-        classifier = fit(pairs, labels)
-        most = Counter(labels).most_common(1)[0][0]
-        accuracies = {
-            split: SplitAccuracy(
-                len(own), classifier.accuracy(own, known), known.count(most) / len(known)
-            )
-            for split, (own, known) in splits.items()
-            if own
-        }
-        figures = RelationFigures([label.decode() for label in classifier.labels], accuracies)
-        inputs.check()
-        out.mkdir(parents=True, exist_ok=True)
-        data = {"file": Path(annotated).name}
-        data |= {"digest": digest(annotated)} if Path(annotated).is_file() else {}
-        classifier.save(out, {"data": data, "figures": asdict(figures)})
-    if options.form == "json":
-        show(json.dumps({"schema": 1, **asdict(figures)}, ensure_ascii=False))
-    else:
-        show(figures.to_text())
+    check_new_folder(out)
+    inputs = InputFiles([annotated])
+    splits = _read(annotated, notices)
+    pairs, labels = splits.get(TRAIN, ([], []))
+    if len(set(labels)) < 2:
+        raise InputError(
+            f"expected documents of the split {TRAIN!r} with at least two relations between "
+            f"neighbouring sentences, null among them, found {len(set(labels))}",
+            source=display(annotated),
+        )
+    classifier = fit(pairs, labels)
+    most = Counter(labels).most_common(1)[0][0]
+    accuracies = {
+        split: SplitAccuracy(
+            len(texts), classifier.accuracy(texts, known), known.count(most) / len(known)
+        )
+        for split, (texts, known) in splits.items()
+        if texts
+    }
+    figures = RelationFigures([label.decode() for label in classifier.labels], accuracies)
+    inputs.check()
+    out.mkdir(parents=True, exist_ok=True)
+    data = {"file": Path(annotated).name}
+    data |= {"digest": digest(annotated)} if Path(annotated).is_file() else {}
+    classifier.save(out, {"data": data, "figures": asdict(figures)})
+    return figures
 
 
-def label(options: RelationLabelOptions) -> None:
+@printed
+def label(options: RelationLabelOptions, notices: Notices) -> str:
     """Write the relation of each sentence of TEXT to the one before, a label per line.
 
     TEXT has a sentence per line, and blank lines, which stay, between documents; with --docs it has
@@ -109,28 +109,23 @@ def label(options: RelationLabelOptions) -> None:
     """
     from lm.discourse import RelationClassifier
     from lm.vocabulary import words_of
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.formats.document_files import text_lines
-    from rerank.runs.texts import documents_beside
-    from rerank.scorers.models import valid_files
 
     text, docs = options.text, options.documents.file
     labels: list[bytes] = []
-    with options.messages.warnings() as notices:
-        check_outputs([options.out], [text, *([docs] if docs else []), options.model])
-        with valid_files():
-            classifier = RelationClassifier.load(options.model)
-        lines = [words_of(line) for line in text_lines(text, notices)]
-        if docs:
-            documents = documents_beside(text, docs, len(lines), notices).split(lines)
-        else:  # and what is between documents: runs of blank lines
-            documents = [list(run) for _, run in groupby(lines, bool)]
-        for document in documents:
-            blank = not docs and not any(document)
-            labels += [b""] * len(document) if blank else classifier.relations(document)
-        with atomic(options.out) as file:
-            file.writelines(label + b"\n" for label in labels)
-    options.messages.announce(f"{sum(map(bool, labels)):,} sentences labelled")
+    check_outputs([options.out], [text, *([docs] if docs else []), options.model])
+    with valid_files():
+        classifier = RelationClassifier.load(options.model)
+    lines = [words_of(line) for line in text_lines(text, notices)]
+    if docs:
+        documents = documents_beside(text, docs, len(lines), notices).split(lines)
+    else:  # and what is between documents: runs of blank lines
+        documents = [list(run) for _, run in groupby(lines, bool)]
+    for document in documents:
+        blank = not docs and not any(document)
+        labels += [b""] * len(document) if blank else classifier.relations(document)
+    with atomic(options.out) as file:
+        file.writelines(label + b"\n" for label in labels)
+    return f"{sum(map(bool, labels)):,} sentences labelled"
 
 
 COMMAND = click.Group(
@@ -165,24 +160,28 @@ class RelationFigures:
     def to_text(self) -> str:
         """A line for each split, with TABs, after that of the columns."""
         rows = [
-            f"{one_line(split)}\t{one.pairs}\t{one.accuracy:.4f}\t{one.majority_class:.4f}"
-            for split, one in self.splits.items()
+            [split, x.pairs, f"{x.accuracy:.4f}", f"{x.majority_class:.4f}"]
+            for split, x in self.splits.items()
         ]
-        return "\n".join(["split\tpairs\taccuracy\tmajority class", *rows])
+        headings = ("split", "pairs", "accuracy", "majority class")
+        return Table([*map(Column, headings)], rows).to_tsv()
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return {"schema": 1, **asdict(self)}
 
 
 def _read(path: str, notices: Notices) -> dict[str, Annotated]:
     """Neighbouring sentences and their labels by split; InputError with the line of a fault."""
     from lm.discourse import NONE
-    from rerank.files.lines import read_lines
 
     splits: dict[str, Annotated] = {}
     for number, line in enumerate(read_lines(path, notices), 1):
         try:
-            found = json.loads(line)
-            sentences = [[_text(word) for word in words] for words in found["sentences"]]
-            relations = [NONE if one is None else _text(one["sense"]) for one in found["relations"]]
-            split = found.get("split", TRAIN)
+            document = json.loads(line)
+            sentences = [[_text(word) for word in words] for words in document["sentences"]]
+            relations = [NONE if x is None else _text(x["sense"]) for x in document["relations"]]
+            split = document.get("split", TRAIN)
             if not isinstance(split, str) or len(relations) != len(sentences):
                 raise ValueError("a relation or null for each sentence")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
@@ -198,8 +197,8 @@ def _read(path: str, notices: Notices) -> dict[str, Annotated]:
     return splits
 
 
-def _text(found: Any) -> bytes:
+def _text(word: Any) -> bytes:
     """A word; TypeError for anything else."""
-    if not isinstance(found, str) or not found or " " in found:
-        raise TypeError(f"found {found!r:.40}, not a word")
-    return found.encode()
+    if not isinstance(word, str) or not word or " " in word:
+        raise TypeError(f"found {word!r:.40}, not a word")
+    return word.encode()

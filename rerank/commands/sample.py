@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, UsageError
+from rerank.files.outputs import atomic, check_outputs
+from rerank.files.paths import display
+from rerank.files.terminal import progress
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
-from rerank.runs.options import LM_HELP, Machine, Messages
+from rerank.runs.options import LM_HELP, Machine, Messages, printed
+from rerank.runs.texts import TextFiles, encoded_text
+from rerank.scorers.models import broken_models, open_model, refuse
 from rerank.values import FILE, FOLDER, Real, Whole
-
-if TYPE_CHECKING:
-    from lm.checkpoint import SavedModel
-    from lm.corpus import Corpus
-    from rerank.notices import Notices
 
 
 @record
@@ -53,7 +53,8 @@ class SampleOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def sample(options: SampleOptions) -> None:
+@printed
+def sample(options: SampleOptions, notices: Notices) -> str:
     """Write text drawn from a language model: a sentence per line, blank lines between documents.
 
     Each sentence is drawn in the context of those before it; by a model of train-lm
@@ -65,50 +66,10 @@ def sample(options: SampleOptions) -> None:
       rerank sample --lm codclm.lm --documents 3 --sentences 8 --seed 7
     """
     from lm.sampling import sample as draw
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.files.terminal import progress
-    from rerank.scorers.models import broken_models, open_model
 
     lm, start, sampling = options.lm, options.start, options.sampling
-    options.messages.announce_threads(options.machine.threads)
-    with options.messages.warnings() as notices:
-        check_outputs((options.out,), (lm, *(() if start is None else (start,))))
-        saved = open_model(lm, options.machine.device, options.machine.threads)
-        _check(saved, lm)
-        before = None if start is None else _document(start, saved, notices)
-        documents = draw(saved.model, start=before, **asdict(sampling))
-        sentences = words = cut = 0
-        with atomic(options.out) as file, broken_models(lm):
-            for number, document in enumerate(
-                progress(documents, label="sampling", unit="documents", total=sampling.documents)
-            ):
-                file.write(b"\n" if number else b"")
-                # every sentence has a word, so that no other line is blank
-                for sentence in saved.sentence_order(document.sentences):
-                    line = saved.vocabulary.line(saved.reading_order(sentence))
-                    file.write(line + b"\n")
-                    words += len(line.split(b" "))
-                sentences += len(document.sentences)
-                cut += document.cut
-    counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
-    text = ", ".join(_counted(n, noun) for n, noun in counts)
-    if cut:
-        longest = _counted(sampling.longest, "word")
-        text += f"; {_counted(cut, 'sentence')} cut off at --longest {longest}"
-    options.messages.announce(text)
-
-
-COMMAND = Command("sample", SampleOptions, sample)
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _check(saved: SavedModel, lm: Path) -> None:
-    """UsageError for a model of which no sentence can be drawn."""
-    from rerank.scorers.models import refuse
-
+    check_outputs((options.out,), (lm, *(() if start is None else (start,))))
+    saved = open_model(lm, options.machine.device, options.machine.threads)
     refuse(saved, lm, "rerank sample")
     if not saved.model.head.predicts_end:
         raise UsageError(
@@ -117,18 +78,38 @@ def _check(saved: SavedModel, lm: Path) -> None:
         )
     if not saved.vocabulary.words:
         raise UsageError(f"{lm}: this model knows no word that could be drawn; train another")
+    before = None
+    if start is not None:
+        before = saved.in_reading_order(encoded_text(TextFiles(start), saved, notices))
+        if before.n_documents > 1:
+            raise InputError(
+                f"expected one document to continue, found {before.n_documents:,}; keep one of "
+                "those between blank lines",
+                source=display(start),
+            )
+    drawn = draw(saved.model, start=before, **asdict(sampling))
+    sentences = words = cut = 0
+    shown = progress(drawn, label="sampling", unit="documents", total=sampling.documents)
+    with atomic(options.out) as file, broken_models(lm):
+        for number, document in enumerate(shown):
+            file.write(b"\n" if number else b"")
+            # every sentence has a word, so that no other line is blank
+            for sentence in saved.sentence_order(document.sentences):
+                line = saved.vocabulary.line(saved.reading_order(sentence))
+                file.write(line + b"\n")
+                words += len(line.split(b" "))
+            sentences += len(document.sentences)
+            cut += document.cut
+    counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
+    text = ", ".join(_counted(n, noun) for n, noun in counts)
+    if cut:
+        longest = _counted(sampling.longest, "word")
+        text += f"; {_counted(cut, 'sentence')} cut off at --longest {longest}"
+    return text
 
 
-def _document(start: str, saved: SavedModel, notices: Notices) -> Corpus:
-    """The document that is continued; InputError for several."""
-    from rerank.files.paths import display
-    from rerank.runs.texts import TextFiles, encoded_text
+COMMAND = Command("sample", SampleOptions, sample)
 
-    found = saved.in_reading_order(encoded_text(TextFiles(start), saved, notices))
-    if found.n_documents > 1:
-        raise InputError(
-            f"expected one document to continue, found {found.n_documents:,}; keep one of those "
-            "between blank lines",
-            source=display(start),
-        )
-    return found
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rerank.errors import UsageError
+from rerank.files.lines import InputFiles
+from rerank.files.outputs import check_outputs
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
@@ -61,8 +63,6 @@ def score(options: ScoreOptions) -> None:
     Example:
       rerank score --kbest dev.nbest --docs dev.docids --lm codclm=models/codclm --out dev.scored
     """
-    from rerank.files.lines import InputFiles
-    from rerank.files.outputs import check_outputs
     from rerank.runs.distribution import share_scores
     from rerank.runs.document_run import LinearModel
     from rerank.runs.list_run import ListRun
@@ -86,9 +86,9 @@ def score(options: ScoreOptions) -> None:
             messages.announce(
                 f"candidates are scored after the {context} of their document's earlier sentences"
             )
-        given = options.run.as_tuned(model.weights) if model else options.run
+        tuned = options.run.as_tuned(model.weights) if model else options.run
         with ListRun.open(
-            given.inputs(), notices, given, announce=messages.announce, asked=search.programs()
+            tuned.inputs(), notices, tuned, announce=messages.announce, asked=search.programs()
         ) as run:
             for scorer in run.scorers:
                 if scorer.given_later:

@@ -10,11 +10,17 @@ import click
 
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
+from rerank.files.lines import InputFiles, digest, read_lines
+from rerank.files.outputs import atomic, check_new_folder, check_outputs
 from rerank.files.signature import __version__
+from rerank.formats.plain_texts import RunningText
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import attribute
-from rerank.runs.options import Messages, form_option, parting_option, print_result
-from rerank.table import one_line
+from rerank.runs.options import Messages, form_option, parting_option, printed
+from rerank.runs.texts import documents_beside, frequent_words, read_text
+from rerank.scorers.models import valid_files
+from rerank.table import Column, Table
 from rerank.values import FILE, FOLDER, MOST_LINES, Whole
 
 MOST_TOPICS = 1 << 16
@@ -63,7 +69,8 @@ class TopicLabelOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def learn(options: TopicLearnOptions) -> None:
+@printed
+def learn(options: TopicLearnOptions, notices: Notices) -> LearnedTopics:
     """Learn the topics of TEXT, and print the words of each that are the strongest in it.
 
     TEXT has a sentence per line, documents parted as --documents says. Topic 0 is that of
@@ -77,46 +84,40 @@ def learn(options: TopicLearnOptions) -> None:
     from lm.composition import TOPIC_MODELS, load
     from lm.corpus import renumber
     from lm.topics import SavedTopics, TopicModel, strongest_words
-    from rerank.files.lines import InputFiles, digest
-    from rerank.files.outputs import check_new_folder
-    from rerank.formats.running_text import RunningText
-    from rerank.runs.texts import frequent_words, read_text
 
     text, out = options.text, options.out
-    with options.messages.warnings() as notices:
-        check_new_folder(out)
-        if find_spec("sklearn") is None:
-            raise UsageError("topics learn needs scikit-learn: pip install 'rerank-mt[topics]'")
-        inputs = InputFiles((text,))
-        words, raw = read_text(
-            RunningText(text, "evaluation", options.parting), notices, across=True
+    check_new_folder(out)
+    if find_spec("sklearn") is None:
+        raise UsageError("topics learn needs scikit-learn: pip install 'rerank-mt[topics]'")
+    inputs = InputFiles((text,))
+    words, raw = read_text(RunningText(text, "evaluation", options.parting), notices, across=True)
+    vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
+    corpus = renumber(raw, words, vocabulary)
+    model = TopicModel(len(vocabulary), options.topics_number)
+    try:
+        model.learn(load(TOPIC_MODELS[options.topic_model]), corpus, options.seed)
+    except ValueError as fault:
+        raise UsageError(f"--topics-number {options.topics_number}: {fault}") from None
+    topics = model.of_corpus(corpus)
+    sizes = np.bincount(topics, minlength=1 + model.topics).tolist()
+    strongest = [[], *strongest_words(model, corpus, topics, WORDS_SHOWN)]
+    learned = LearnedTopics(
+        tuple(
+            Topic(str(z), size, tuple(word.decode() for word in vocabulary.decode(ids)))
+            for z, (size, ids) in enumerate(zip(sizes, strongest, strict=True))
         )
-        vocabulary = frequent_words(words, raw, options.vocabulary, options.min_count)
-        corpus = renumber(raw, words, vocabulary)
-        model = TopicModel(len(vocabulary), options.topics_number)
-        try:
-            model.learn(load(TOPIC_MODELS[options.topic_model]), corpus, options.seed)
-        except ValueError as fault:
-            raise UsageError(f"--topics-number {options.topics_number}: {fault}") from None
-        topics = model.of_corpus(corpus)
-        sizes = np.bincount(topics, minlength=1 + model.topics).tolist()
-        strongest = [[], *strongest_words(model, corpus, topics, WORDS_SHOWN)]
-        learned = LearnedTopics(
-            tuple(
-                Topic(str(z), size, tuple(word.decode() for word in vocabulary.decode(ids)))
-                for z, (size, ids) in enumerate(zip(sizes, strongest, strict=True))
-            )
-        )
-        inputs.check()
-        data = {"file": Path(text).name}
-        data |= {"digest": digest(text)} if Path(text).is_file() else {}
-        out.mkdir(parents=True, exist_ok=True)
-        about = {"rerank": __version__, "data": data, "seed": options.seed}
-        SavedTopics(model, vocabulary).save(out, about | {"topic_model": options.topic_model})
-    print_result(learned, options.form)
+    )
+    inputs.check()
+    data = {"file": Path(text).name}
+    data |= {"digest": digest(text)} if Path(text).is_file() else {}
+    out.mkdir(parents=True, exist_ok=True)
+    about = {"rerank": __version__, "data": data, "seed": options.seed}
+    SavedTopics(model, vocabulary).save(out, about | {"topic_model": options.topic_model})
+    return learned
 
 
-def label(options: TopicLabelOptions) -> None:
+@printed
+def label(options: TopicLabelOptions, notices: Notices) -> str:
     """Write the topic of each sentence of TEXT, a number per line, as a file for --topics.
 
     Lines between documents stay as they are; with --docs every line is a sentence instead, as in
@@ -128,34 +129,29 @@ def label(options: TopicLabelOptions) -> None:
     from lm.corpus import DOCUMENTS, Corpus
     from lm.topics import SavedTopics
     from lm.vocabulary import words_of
-    from rerank.files.lines import read_lines
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.runs.texts import documents_beside
-    from rerank.scorers.models import valid_files
 
     text, docs = options.text, options.documents.file
-    with options.messages.warnings() as notices:
-        if docs is not None and options.parting != "blank":
-            raise UsageError(
-                f"--documents {options.parting}: with --docs every line is a sentence; leave one "
-                "of them out"
-            )
-        check_outputs([options.out], [text, *([docs] if docs else []), options.model])
-        with valid_files():
-            saved = SavedTopics.load(options.model)
-        lines = list(read_lines(text, notices))
-        if docs is not None:
-            documents_beside(text, docs, len(lines), notices)
-            parsed: list[list[bytes] | None] = [words_of(line) for line in lines]
-        else:
-            parsed = list(map(DOCUMENTS[options.parting], lines))
-        sentences = [saved.vocabulary.encode(words) for words in parsed if words is not None]
-        labels = iter(saved.model.of_corpus(Corpus.of([sentences])).tolist())
-        with atomic(options.out) as file:
-            for line, words in zip(lines, parsed, strict=True):
-                label = line.strip(b" ") if words is None else str(next(labels)).encode()
-                file.write(label + b"\n")
-    options.messages.announce(f"{len(sentences):,} sentences labelled")
+    if docs is not None and options.parting != "blank":
+        raise UsageError(
+            f"--documents {options.parting}: with --docs every line is a sentence; leave one of "
+            "them out"
+        )
+    check_outputs([options.out], [text, *([docs] if docs else []), options.model])
+    with valid_files():
+        saved = SavedTopics.load(options.model)
+    lines = list(read_lines(text, notices))
+    if docs is not None:
+        documents_beside(text, docs, len(lines), notices)
+        parsed: list[list[bytes] | None] = [words_of(line) for line in lines]
+    else:
+        parsed = list(map(DOCUMENTS[options.parting], lines))
+    sentences = [saved.vocabulary.encode(words) for words in parsed if words is not None]
+    labels = iter(saved.model.of_corpus(Corpus.of([sentences])).tolist())
+    with atomic(options.out) as file:
+        for line, words in zip(lines, parsed, strict=True):
+            label = line.strip(b" ") if words is None else str(next(labels)).encode()
+            file.write(label + b"\n")
+    return f"{len(sentences):,} sentences labelled"
 
 
 COMMAND = click.Group(
@@ -188,10 +184,9 @@ class LearnedTopics:
 
     def to_text(self) -> str:
         """A line for each topic, with TABs, after that of the columns."""
-        rows = [
-            f"{one.label}\t{one.sentences}\t{one_line(' '.join(one.words))}" for one in self.topics
-        ]
-        return "\n".join(["topic\tsentences\tstrongest words", *rows])
+        rows = [[topic.label, topic.sentences, " ".join(topic.words)] for topic in self.topics]
+        columns = [*map(Column, ("topic", "sentences", "strongest words"))]
+        return Table(columns, rows).to_tsv()
 
     def to_dict(self) -> dict[str, object]:
         """The topics as JSON values."""

@@ -31,13 +31,9 @@ from rerank.runs.initial_weights import (
     source_model,
 )
 from rerank.runs.subwords import tokenizer_files
-from rerank.runs.texts import (
-    TextFiles,
-    TrainingTexts,
-    counted_words,
-    training_texts,
-)
+from rerank.runs.texts import TextFiles, TrainingTexts, counted_words, training_texts
 from rerank.runs.training_options import OF_RECIPES, TrainingFiles, TrainLmOptions
+from rerank.scorers.models import choose_device, use_cores, valid_files
 
 if TYPE_CHECKING:
     import torch
@@ -89,7 +85,6 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     from lm.composition import fact, load
     from lm.training.state import load_training
     from rerank.runs.distribution import processes
-    from rerank.scorers.models import choose_device, valid_files
 
     began, files, name = perf_counter(), options.files, options.choice.model
     out, state = files.out, files.out / "resume"
@@ -102,9 +97,9 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     read = (*train.all, *valid.all, *tokenizer_files(options.texts.tokenizers.values()))
     inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
-    own = [path for path in out.glob("*") if path.is_file()]
-    given = [path for path in (options.choice.source_lm, options.choice.begin) if path]
-    check_outputs((files.curve,) if files.curve else (), [*read, *own, *given])
+    models = [path for path in (options.choice.source_lm, options.choice.begin) if path]
+    in_folder = [path for path in out.glob("*") if path.is_file()]
+    check_outputs((files.curve,) if files.curve else (), [*read, *in_folder, *models])
     resume = files.resume and (state / "state.json").exists()
     if not resume:
         _check_packages(name, context)
@@ -130,39 +125,34 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
                 load_training(state, trainer)
             if rows:
                 rows.resume(trainer.progress.update, notices)
-        announce = options.messages.announce if group.rank == 0 else lambda line: None
         options.messages.report(notices)
         _describe(options, values, trainer, device)
-        about = begin.about | _about(
-            options, trainer, {"train": train.text, "valid": valid.text, **train.side}
-        )
+        sources = {"train": train.text, "valid": valid.text, **train.side}
+        about = begin.about | _about(options, trainer, sources)
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Validation | None = None
         for last in _validations(trainer, out, texts, about, rows, began):
-            announce(_row(last))
+            options.messages.announce(_row(last))
     if last is None:
-        announce(f"{out}: this run is finished; nothing is left to do")
+        options.messages.announce(f"{out}: this run is finished; nothing is left to do")
     else:
         _note_few_updates(trainer, out, notices)
     return last, math.exp(trainer.progress.best or 0.0)
 
 
 def _text_files(files: TrainingFiles, model: str) -> tuple[TextFiles, TextFiles]:
-    """Training and validation text, each with the files that a model needs beside it.
-
-    The sides of both are exchanged for a channel. UsageError for a file too many or too few.
-    """
+    """Training and validation text with the files beside them, exchanged for a channel."""
     from lm.composition import load
     from lm.side_information import information_of
     from rerank.formats.translations import check_files
 
-    context = load(MODELS[model].context)
-    side = {name.removeprefix("valid_"): file for name, file in files.valid_side.values().items()}
+    context, valid_side = load(MODELS[model].context), files.valid_side.values()
+    side = {name.removeprefix("valid_"): file for name, file in valid_side.items()}
     train, valid = TextFiles(files.train, files.side.values()), TextFiles(files.valid, side)
-    check_files(dict.fromkeys(information_of(context), model), train.side)
-    of_scores = information_of(context, training=False)
-    check_files(dict.fromkeys(of_scores, model), valid.side, "valid-")
+    for text, prefix, training in ((train, "", True), (valid, "valid-", False)):
+        needed = information_of(context, training=training)
+        check_files(dict.fromkeys(needed, model), text.side, prefix)
     return (train.exchanged(), valid.exchanged()) if files.reverse else (train, valid)
 
 
@@ -170,7 +160,6 @@ def _known(options: TrainLmOptions, state: Path | None, begin: Beginning) -> dic
     """Vocabularies not made from the text: of --from, --source-lm, and pieces of a resumed run."""
     from lm.side_information import TARGET
     from lm.training.state import load_subwords
-    from rerank.scorers.models import valid_files
 
     with valid_files():
         known = load_subwords(state) if state is not None and options.texts.tokenizers else {}
@@ -181,16 +170,17 @@ def _known(options: TrainLmOptions, state: Path | None, begin: Beginning) -> dic
 
 def _note_few_updates(trainer: Trainer, out: Path, notices: Notices) -> None:
     """A notice of a model whose training has not read its text once."""
-    progress = trainer.progress
-    share = (progress.update - progress.first_update) / trainer.updates_per_epoch
-    if share < 1:
-        cure = "a larger --patience"
-        if trainer.settings.words is not None:
-            cure = f"--words {len(trainer.train.tokens) + trainer.train.n_sentences} --resume"
-        elif trainer.settings.minutes is not None:
-            more = math.ceil(1.1 * progress.seconds / share / 60)
-            cure = f"--minutes {more} --resume for an epoch"
-        notices.add("barely-trained", source=str(out), epochs=f"{share:.2f}", cure=cure)
+    done, settings = trainer.progress, trainer.settings
+    share = (done.update - done.first_update) / trainer.updates_per_epoch
+    if share >= 1:
+        return
+    cure = "a larger --patience"
+    if settings.words is not None:
+        cure = f"--words {len(trainer.train.tokens) + trainer.train.n_sentences} --resume"
+    elif settings.minutes is not None:
+        more = math.ceil(1.1 * done.seconds / share / 60)
+        cure = f"--minutes {more} --resume for an epoch"
+    notices.add("barely-trained", source=str(out), epochs=f"{share:.2f}", cure=cure)
 
 
 def _describe(
@@ -210,15 +200,17 @@ def _describe(
     unit = "stretches" if options.texts.across_documents else "documents"
     if options.texts.passages is not None:
         unit = f"passages of {options.texts.passages} sentences"
+    order = "unbounded" if model.order is None else model.order
+    kind = [
+        f"{options.choice.model}{f' ({others})' if others else ''}",
+        " from right to left" * bool(values.get("backward")),
+        ", documents from the last sentence" * bool(values.get("reverse_documents")),
+        " of the source given the target" * options.files.reverse,
+        f": {n_parameters(model):,} parameters, order {order}",
+        ", given the next sentence, too" * (not model.causal),
+    ]
     options.messages.announce(
-        f"{options.choice.model}{f' ({others})' if others else ''}"
-        f"{' from right to left' if values.get('backward') else ''}"
-        f"{', documents from the last sentence' if values.get('reverse_documents') else ''}"
-        f"{' of the source given the target' if options.files.reverse else ''}: "
-        f"{n_parameters(model):,} parameters, order "
-        f"{'unbounded' if model.order is None else model.order}"
-        f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
-        f"{unit}, {counted_words(corpus)}; "
+        f"{''.join(kind)}; {corpus.n_documents:,} {unit}, {counted_words(corpus)}; "
         f"{trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({trainer.settings.precision}){f', {number} processes' if number > 1 else ''}"
     )
@@ -276,7 +268,7 @@ def _check_packages(model: str, context: Any) -> None:
 
 def _fields_of(record: type[DataclassInstance], values: Mapping[str, Any]) -> dict[str, Any]:
     """Those values, but for None, that are options of a record's fields."""
-    names = [one.name for one in fields(record) if "help" in one.metadata]
+    names = [field.name for field in fields(record) if "help" in field.metadata]
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
@@ -290,10 +282,7 @@ def _fitting(options: TrainLmOptions) -> Iterator[None]:
 
 
 def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: torch.device) -> None:
-    """UsageError for a model that cannot be trained so on this device, whatever its vocabulary is.
-
-    values: the completed options. No text has been read yet.
-    """
+    """UsageError for a model that cannot be trained so, before any text is read."""
     import torch
 
     from lm.composition import load
@@ -312,7 +301,11 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     each = TRAINING_BYTES + (AVERAGING_BYTES if values["averaging"] else 0)
-    bytes_needed, held = each * n_parameters(model), _memory_bytes(device)
+    bytes_needed, held = each * n_parameters(model), sys.maxsize
+    if device.type == "cuda":
+        held = int(torch.cuda.mem_get_info(device)[1])
+    elif "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if bytes_needed > held:
         hashed = values.get("hash_size")
         table = "" if hashed is None else f" --hash-size {hashed}"
@@ -322,17 +315,6 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
             f"{held / 1e9:,.0f} GB; choose smaller sizes"
         )
     _settings(options, values, model)
-
-
-def _memory_bytes(device: torch.device) -> int:
-    """Memory of a device; `sys.maxsize` where the system does not say."""
-    import torch
-
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[1])
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return sys.maxsize
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: DocumentLM) -> Settings:
@@ -345,78 +327,68 @@ def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: Documen
     from lm.training.settings import Settings
     from lm.training.trainer import OBJECTIVES
 
-    noise_words = OBJECTIVES[values["objective"]].samples
+    noise_words, explicit = OBJECTIVES[values["objective"]].samples, options.given
     _check_use(options, values, model, noise_words)
-    given = options.given
-    own: dict[str, Any] = dict.fromkeys(() if model.recurrence.width else WORD_NOISE, 0.0)
-    if "context_dropout" not in given and model.context.carries_state:
-        own["context_dropout"] = 0.0
+    changed: dict[str, Any] = dict.fromkeys(() if model.recurrence.width else WORD_NOISE, 0.0)
+    if "context_dropout" not in explicit and model.context.carries_state:
+        changed["context_dropout"] = 0.0
     if noise_words:
-        own["negatives"] = given.get("negatives") or noise_words
+        changed["negatives"] = explicit.get("negatives") or noise_words
     elif not model.head.sampled:
-        own["negatives"] = 0
-    return Settings(**{**_fields_of(Settings, values), **own})
+        changed["negatives"] = 0
+    return Settings(**{**_fields_of(Settings, values), **changed})
 
 
 def _check_use(
     options: TrainLmOptions, values: Mapping[str, Any], model: DocumentLM, noise_words: int
 ) -> None:
-    """UsageError for an option that was given, but that this model cannot use.
-
-    values: the completed options. noise_words: those of the objective, 0 if it needs none.
-    """
+    """UsageError for an option that was given, but that this model cannot use."""
     from lm.side_information import NUMBERS, information_of
 
-    given, name = {**options.given, "passages": options.texts.passages}, options.choice.model
-    context, head, two_step = model.context, model.head, values["levels"] == "two-step"
+    explicit, name = {**options.given, "passages": options.texts.passages}, options.choice.model
+    context, head, levels = model.context, model.head, values["levels"]
     words_alone, stateless = not context.auxiliary_parameters(), not model.recurrence.width
     numbers = "".join([kind for kind in information_of(context) if kind in NUMBERS][:1])
-    across, turned = options.texts.across_documents, given.get("reverse_documents")
+    across, turned = options.texts.across_documents, explicit.get("reverse_documents")
     of_passages = (
         "the last sentence of a passage is predicted from those before it in its document, "
         "which --{} does not read so"
     )
     counted = f"{name} needs --{numbers}, whose numbers count sentences from the first one"
     unread = f"{name} reads no context, so that the order of sentences does not matter"
+    added = f"{name} adds no document context to another model"
+    random = "without --from all other weights would stay random"
     one_level = f"{name} predicts words and relations from one sentence level"
-    one, all_words = "leave one of them out", "the head of this model is trained on all words"
+    leave, all_words = "leave one of them out", "the head of this model is trained on all words"
     without_noise = "expected noise words, found --negatives 0"
+    no_noise, scratch = explicit.get("negatives") == 0, options.choice.begin is None
     # whether it holds, the option that is of no use then, why, and what to do but to leave it out
     rules: tuple[tuple[Any, ...], ...] = (
-        (across, "passages", of_passages.format("across-documents"), one),
-        (turned, "passages", of_passages.format("reverse-documents"), one),
+        (across, "passages", of_passages.format("across-documents"), leave),
+        (turned, "passages", of_passages.format("reverse-documents"), leave),
         (not head.sampled, "negatives", all_words),
         (not head.predicts_end, "backward", f"{name} predicts bags of words, which have no order"),
         (numbers, "reverse_documents", counted),
         (not model.fusion.uses_context, "reverse_documents", unread),
         *((stateless, noise, f"{name} has no states of words") for noise in WORD_NOISE),
         (model.order == 0, "context_noise", f"{name} reads no target context"),
+        (levels == "context" and not context.added_parameters(), "levels", added),
+        (levels == "context" and scratch, "levels", random, "give --from DIR"),
+        (words_alone and levels != "context", "levels", "this model has no sentence level"),
         (
-            values["levels"] == "context" and not model.context.added_parameters(),
-            *("levels", f"{name} adds no document context to another model"),
-        ),
-        (
-            values["levels"] == "context" and options.choice.begin is None,
-            *("levels", "without --from all other weights would stay random", "give --from DIR"),
-        ),
-        (
-            words_alone and values["levels"] != "context",
-            *("levels", "this model has no sentence level"),
-        ),
-        (
-            two_step and context.training_information,
+            levels == "two-step" and context.training_information,
             *("levels", one_level, "choose together or separate"),
         ),
         (words_alone, "auxiliary_weight", f"{name} is trained by the loss of the words alone"),
-        (two_step, "auxiliary_weight", "with --levels two-step the losses are not added"),
-        (noise_words and not head.sampled, "objective", all_words),
         (
-            noise_words and given.get("negatives") == 0,
-            *("objective", without_noise, "give a number, or leave it out"),
+            levels == "two-step",
+            *("auxiliary_weight", "with --levels two-step the losses are not added"),
         ),
+        (noise_words and not head.sampled, "objective", all_words),
+        (noise_words and no_noise, "objective", without_noise, "give a number, or leave it out"),
     )
     for holds, field, fault, *cure in rules:
-        value = given.get(field)
+        value = explicit.get(field)
         if holds and value:
             shown = f" {value:g}" if isinstance(value, float) else f" {value}"
             flag = f"--{field.replace('_', '-')}{'' if value is True else shown}"
@@ -433,19 +405,13 @@ def _trainer(
     *,
     fresh: bool,
 ) -> Trainer:
-    """A new model of these texts and its trainer.
-
-    values: the completed options. begin: models with whose weights it begins. fresh: whether the
-    model learns from the training text what no gradient trains; a resumed run reads it from its
-    state.
-    """
+    """A model of these texts and its trainer; fresh: whether the model learns from the text."""
     from lm.backend import fast_bfloat16
     from lm.config import Config
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS
     from lm.training.optimisers import INITIALISATIONS
     from lm.training.trainer import Trainer
-    from rerank.scorers.models import use_cores
 
     seed, name, words = values["seed"], options.choice.model, len(texts.vocabulary)
     sizes: dict[str, Any] = {KINDS[kind]: len(side) for kind, side in texts.side.items()}
@@ -486,10 +452,7 @@ def _validations(
     rows: LearningCurve | None,
     began: float,
 ) -> Iterator[Validation]:
-    """Reports of a run, whose best model, learning curve and state the first process saves.
-
-    began: when it began, as `perf_counter` has it.
-    """
+    """Reports of a run, whose best model, learning curve and state the first process saves."""
     from lm.checkpoint import save_model
     from lm.side_information import TARGET
     from lm.training.state import save_subwords, save_training
@@ -514,11 +477,10 @@ def _validations(
                     stage = {} if item.stage == "words" else {"stage": item.stage}
                     log_z = {} if item.log_z is None else {"log_z": asdict(item.log_z)}
                     if item.tokens_per_word is not None:
-                        measured["valid_perplexity_per_word"] = (
-                            item.valid_perplexity**item.tokens_per_word
-                        )
-                    own = {**about, **measured, **stage, **log_z}
-                    save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
+                        per_word = item.valid_perplexity**item.tokens_per_word
+                        measured["valid_perplexity_per_word"] = per_word
+                    facts = {**about, **measured, **stage, **log_z}
+                    save_model(out, trainer.validated, texts.vocabulary, facts, texts.side)
                 if first and rows:
                     rows.add(item)
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:

@@ -8,15 +8,11 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
+from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
-from rerank.runs.options import Messages, parting_option
-from rerank.runs.subwords import (
-    TOKENIZER,
-    TOKENIZER_HELP,
-    check_package,
-    subwords,
-    tokenizer_files,
-)
+from rerank.runs.options import Messages, parting_option, printed
+from rerank.runs.subwords import TOKENIZER, TOKENIZER_HELP, check_package, subwords, tokenizer_files
 from rerank.runs.texts import counted_words, frequent_words, read_text
 from rerank.values import FILE, MOST_LINES, Whole
 
@@ -81,7 +77,8 @@ class TrainNgramOptions:
 
 
 # memory: about 60 bytes a word of the text, and up to 60 bytes an n-gram
-def train_ngram(options: TrainNgramOptions) -> None:
+@printed
+def train_ngram(options: TrainNgramOptions, notices: Notices) -> str:
     """Estimate an n-gram language model and write it in ARPA format.
 
     It is for --ngram of score, decode, tune-mert and perplexity, and for other programs.
@@ -93,45 +90,41 @@ def train_ngram(options: TrainNgramOptions) -> None:
     from lm.ngrams import NGramError
     from lm.ngrams.arpa import arpa
     from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
-    from rerank.formats.running_text import UNKNOWN_FORM, RunningText
 
-    with options.messages.warnings() as notices:
-        train, announce = options.train, options.messages.announce
-        read = [train, *tokenizer_files([options.tokenizer or ""])]
-        check_outputs([options.out], read)
-        inputs = InputFiles(read)
-        text = RunningText(train, "n-grams", options.documents)
-        words, raw = read_text(text, notices, across=True)
-        options.messages.report(notices)
+    train, announce = options.train, options.messages.announce
+    read = [train, *tokenizer_files([options.tokenizer or ""])]
+    check_outputs([options.out], read)
+    inputs = InputFiles(read)
+    words, raw = read_text(RunningText(train, "n-grams", options.documents), notices, across=True)
+    options.messages.report(notices)
+    if options.tokenizer is None:
         most, least = options.vocabulary, options.min_count
-        if options.tokenizer is None:
-            vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
-        else:
-            vocabulary = subwords("--tokenizer", options.tokenizer, words, raw)
-        corpus = renumber(raw, words, vocabulary)
-        counts = count_ngrams(corpus, len(vocabulary), options.order)
-        smoothing: KneserNey | StupidBackoff = StupidBackoff()
-        if options.smoothing == "kneser-ney":
-            smoothing = KneserNey(FALLBACK if options.discount_fallback else None)
-        try:
-            model, notes = smoothing.estimate(counts, vocabulary)
-        except NGramError as fault:
-            raise InputError(
-                f"{fault}; take more text, a lower --order, or --discount-fallback",
-                source=display(train),
-            ) from None
-        numbers = ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(counts.ngrams.counts, 1))
-        announce(
-            f"{options.smoothing} of order {options.order}: {counted_words(corpus)} in "
-            f"{corpus.n_sentences:,} sentences; {numbers}"
-        )
-        announce("; ".join(notes))
-        inputs.check()
-        with atomic(options.out) as file:
-            for block in arpa(model):
-                file.write(block)
-        place = "standard output" if options.out == "-" else display(options.out)
-        announce(f"model written to {place}")
+        vocabulary = frequent_words(words, raw, most, least, UNKNOWN_FORM)
+    else:
+        vocabulary = subwords("--tokenizer", options.tokenizer, words, raw)
+    corpus = renumber(raw, words, vocabulary)
+    counts = count_ngrams(corpus, len(vocabulary), options.order)
+    smoothing: KneserNey | StupidBackoff = StupidBackoff()
+    if options.smoothing == "kneser-ney":
+        smoothing = KneserNey(FALLBACK if options.discount_fallback else None)
+    try:
+        model, notes = smoothing.estimate(counts, vocabulary)
+    except NGramError as fault:
+        raise InputError(
+            f"{fault}; take more text, a lower --order, or --discount-fallback",
+            source=display(train),
+        ) from None
+    numbers = ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(counts.ngrams.counts, 1))
+    announce(
+        f"{options.smoothing} of order {options.order}: {counted_words(corpus)} in "
+        f"{corpus.n_sentences:,} sentences; {numbers}"
+    )
+    announce("; ".join(notes))
+    inputs.check()
+    with atomic(options.out) as file:
+        for block in arpa(model):
+            file.write(block)
+    return f"model written to {'standard output' if options.out == '-' else display(options.out)}"
 
 
 COMMAND = Command("train-ngram", TrainNgramOptions, train_ngram)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rerank.files.lines import InputFiles
+from rerank.files.paths import display
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
-from rerank.runs.options import Messages
+from rerank.runs.options import Messages, printed
 from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import FILE, NameList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rerank.formats.weights import Weights
-    from rerank.notices import Notices
     from rerank.scorers.features import FeatureSpace
     from rerank.tuning.features import TunedFeatures
-    from rerank.tuning.tuners.mert import PoolResult
 
 
 @record
@@ -54,15 +53,13 @@ class TuneMosesOptions:
     plan: Plan = part(
         Plan,
         "How weights are found",
-        without={
-            *("metrics", "files", "tokenize", "documents", "worst"),
-            *("replicates", "held_out"),
-        },
+        without={*("metrics", "files", "tokenize", "documents", "worst", "replicates", "held_out")},
     )
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def tune_moses(options: TuneMosesOptions) -> None:
+@printed
+def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
     r"""Tune the feature weights on the files of Moses' extractor, in place of Moses' mert.
 
     Dense features are tuned, all where none is named. They start from --start, from --init, or from
@@ -74,74 +71,76 @@ def tune_moses(options: TuneMosesOptions) -> None:
       rerank tune-moses --features run1.features.dat --scores run1.scores.dat \
         --init run1.init.opt --base moses.ini --out tuned.ini
     """
+    import numpy as np
+
     from rerank.commands.tune_mert import plot_surface
-    from rerank.files.lines import InputFiles
-    from rerank.files.paths import display
     from rerank.formats.moses_ini import merged
     from rerank.formats.weights import by_name, write_weights
-    from rerank.notices import Notices
     from rerank.tuning.moses import read_extracted, tune_extracted
-    from rerank.tuning.objective import sentence_bleu
+    from rerank.tuning.objective import length_of, sentence_bleu
     from rerank.tuning.run import gain_text
     from rerank.tuning.scale import fit_scale
 
-    given, weights, plan = options.files, options.weights, options.plan
+    read, weights, plan = options.files, options.weights, options.plan
     announce = options.messages.announce
-    with options.messages.warnings() as notices:
-        files = [*given.features, *given.scores, *([] if given.init is None else [given.init])]
-        plan.check(ranges=bool(weights.ranges), start=bool(weights.start or given.init))
-        inputs = InputFiles([*files, *weights.inputs])
-        weights.check_files([*files, *weights.inputs])
-        frame, start = weights.read(notices)
-        data = read_extracted(given.features, given.scores, notices)
-        announce(
-            f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
-            f"{data.n_repeated} duplicates left out"
-        )
-        space = data.space
-        features = _features(options, start, space, notices)
-        features.check(space, announce)
-        sparse = features.other_sparse(space)
-        if lacking := set(data.sparse.names) - sparse.keys():
-            source = display(weights.start or given.features[0])
-            notices.add("sparse-feature-without-weight", source=source, count=len(lacking))
-        if frame is not None:  # a fault is reported before the work
-            begin = by_name(features.start(space), space.labels)
-            merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
-        result = tune_extracted(data, features, plan, notices, announce)
-        inputs.check()
-        pool, best, search = result.pool, result.result.best, result.search
-        quality = sentence_bleu(pool.statistics)
-        scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
-        made: dict[str, object] = {
-            **plan.entries(search.goal.name, [*files, *weights.inputs]),
-            **_result_entries(result.result),
-            **features.entries(search.names),
-            "verdict": result.verdict(),
-        }
-        if result.selection:
-            made |= result.selection.entries(search.names)
-        if scale:
-            announce(scale.to_text())
-            made |= scale.to_provenance()
-        if weights.plot is not None:
-            plot_surface(weights.plot, pool, best.weights, search)
-        written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
-        write_weights(weights.out, written, base=frame, notices=notices)
+    files = [*read.features, *read.scores, *([] if read.init is None else [read.init])]
+    plan.check(ranges=bool(weights.ranges), start=bool(weights.start or read.init))
+    inputs = InputFiles([*files, *weights.inputs])
+    weights.check_files([*files, *weights.inputs])
+    frame, start = weights.read(notices)
+    data = read_extracted(read.features, read.scores, notices)
+    announce(
+        f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
+        f"{data.n_repeated} duplicates left out"
+    )
+    space = data.space
+    features = _features(options, start, space, notices)
+    features.check(space, announce)
+    sparse = features.other_sparse(space)
+    if lacking := set(data.sparse.names) - sparse.keys():
+        source = display(weights.start or read.features[0])
+        notices.add("sparse-feature-without-weight", source=source, count=len(lacking))
+    if frame is not None:  # a fault is reported before the work
+        begin = by_name(features.start(space), space.labels)
+        merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
+    result = tune_extracted(data, features, plan, notices, announce)
+    inputs.check()
+    pool, best, search = result.pool, result.result.best, result.search
+    quality = sentence_bleu(pool.statistics)
+    scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
+    optima = [optimum.bleu for optimum in result.result.optima]
+    spread = np.quantile(optima, [0, 0.5, 1]).tolist() if optima else []
+    made: dict[str, object] = {
+        **plan.entries(search.goal.name, [*files, *weights.inputs]),
+        "statistics": "Moses' extractor",
+        "bleu": best.bleu,
+        "length_ratio": length_of(best.statistics),
+        "optima": {"found": len(optima), "bleu": spread},
+        **features.entries(search.names),
+        "verdict": result.verdict(),
+    }
+    if result.selection:
+        made |= result.selection.entries(search.names)
+    if scale:
+        announce(scale.to_text())
+        made |= scale.to_provenance()
+    if weights.plot is not None:
+        plot_surface(weights.plot, pool, best.weights, search)
+    written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
+    write_weights(weights.out, written, base=frame, notices=notices)
     before = "start", result.result.start.statistics
     gain = gain_text(best.statistics, before, search.goal, result.selection)
-    announce(f"verdict: {made['verdict']}\n{gain}")
+    return f"verdict: {made['verdict']}\n{gain}"
 
 
 COMMAND = Command("tune-moses", TuneMosesOptions, tune_moses)
 
 
 def _features(
-    options: TuneMosesOptions, given: Weights | None, space: FeatureSpace, notices: Notices
+    options: TuneMosesOptions, start: Weights | None, space: FeatureSpace, notices: Notices
 ) -> TunedFeatures:
-    """The tuned features, with start weights that are given, those of an init.opt, or 0."""
+    """The tuned features, with the start weights of --start, those of an init.opt, or 0."""
     from rerank.corpus.columns import column_names
-    from rerank.files.paths import display
     from rerank.formats.weights import Weights, by_name
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.moses import read_init_opt
@@ -149,26 +148,10 @@ def _features(
     init, source = options.files.init, display(options.weights.start or "")
     if init is not None:
         begin = read_init_opt(init, column_names(space.labels), notices)
-        if given is not None:
+        if start is not None:
             line = f"start weights are those of {source}, not of {display(init)}"
             options.messages.announce(line)
         elif begin.any():
-            source, given = display(init), Weights(by_name(begin, space.labels))
+            source, start = display(init), Weights(by_name(begin, space.labels))
     ranges = dict(options.weights.ranges)
-    return TunedFeatures(options.files.tune or (), given, source, ranges, "--tune")
-
-
-def _result_entries(found: PoolResult) -> Mapping[str, object]:
-    """Entries of the weights file about the best optimum, and the spread of all optima."""
-    import numpy as np
-
-    from rerank.tuning.objective import length_of
-
-    optima = np.array([optimum.bleu for optimum in found.optima])
-    spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
-    return {
-        "statistics": "Moses' extractor",
-        "bleu": found.best.bleu,
-        "length_ratio": length_of(found.best.statistics),
-        "optima": {"found": len(optima), "bleu": spread},
-    }
+    return TunedFeatures(options.files.tune or (), start, source, ranges, "--tune")

@@ -7,13 +7,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, UsageError
+from rerank.files.lines import InputFiles, spool
+from rerank.files.outputs import atomic, check_outputs
+from rerank.files.paths import FilePath, display
+from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import MOSES_INI, WEIGHT_FORMATS
-from rerank.runs.options import Messages
+from rerank.runs.options import Messages, printed
 from rerank.values import FILE, MemberName
 
 if TYPE_CHECKING:
-    from rerank.files.paths import FilePath
     from rerank.formats.weights import Weights
 
 MOSES = "moses"  # a section for a moses.ini, or a whole one
@@ -49,7 +52,8 @@ class WeightsOptions:
             raise UsageError("--to moses-ini and --base: expected both or none; give both")
 
 
-def weights(options: WeightsOptions) -> None:
+@printed
+def weights(options: WeightsOptions, notices: Notices) -> None:
     """Convert a weights file for another tool.
 
     IN is recognised by its content: moses.ini, also with the sections of old versions, such as
@@ -59,28 +63,24 @@ def weights(options: WeightsOptions) -> None:
     Example:
       rerank weights run7.dense --to json --out weights.json
     """
-    from rerank.files.lines import InputFiles
-    from rerank.files.outputs import atomic, check_outputs
-    from rerank.files.paths import display
     from rerank.formats.moses_ini import merged
     from rerank.formats.weight_files import read_base, read_weights, to_bytes
 
     source, base, kbest = options.source, options.base, options.kbest
     files = [path for path in (source, base, kbest) if path is not None]
-    with options.messages.warnings() as notices:
-        check_outputs([options.out], files)
-        inputs = InputFiles(files)
-        read = read_weights(source, notices)
-        if kbest is not None:
-            read = _named(read, kbest, display(source))
-        if base is None:
-            content = to_bytes(read, "ini" if options.to == MOSES else options.to, notices)
-        else:
-            parts, lines = (read.dense, read.sparse, read.alpha), read_base(base, notices)
-            content = merged(lines, *parts, notices, source=display(base))
-        inputs.check()
-        with atomic(options.out) as file:
-            file.write(content)
+    check_outputs([options.out], files)
+    inputs = InputFiles(files)
+    read = read_weights(source, notices)
+    if kbest is not None:
+        read = _named(read, kbest, display(source))
+    if base is None:
+        content = to_bytes(read, "ini" if options.to == MOSES else options.to, notices)
+    else:
+        parts, lines = (read.dense, read.sparse, read.alpha), read_base(base, notices)
+        content = merged(lines, *parts, notices, source=display(base))
+    inputs.check()
+    with atomic(options.out) as file:
+        file.write(content)
 
 
 COMMAND = Command("weights", WeightsOptions, weights)
@@ -88,11 +88,8 @@ COMMAND = Command("weights", WeightsOptions, weights)
 
 def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
     """The weights under the names of a list's features."""
-    from rerank.files.lines import spool
-    from rerank.files.paths import display
     from rerank.formats.table import opened
     from rerank.formats.weights import fitted_to
-    from rerank.notices import Notices
 
     notices = Notices()
     with spool(kbest) as file:
@@ -103,10 +100,10 @@ def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
             raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))
         named = fitted_to(weights, rows.labels, source=source)
         others = named.dense.keys() - {label.name for label in rows.labels}
-        names = set[str]().union(*(one.sparse.names for one in chain([rows], chunks) if others))
-    for name in [one for one in others if f"{one}_" in names]:  # as lists of cdec are read
-        (value,) = named.dense[name]
-        dense = {one: values for one, values in named.dense.items() if one != name}
+        names = set[str]().union(*(chunk.sparse.names for chunk in chain([rows], chunks) if others))
+    for name in [other for other in others if f"{other}_" in names]:  # as lists of cdec are read
+        dense = {**named.dense}
+        (value,) = dense.pop(name)
         named = replace(named, dense=dense, sparse={**named.sparse, f"{name}_": value})
     if (named.dense, named.decoder_names) == (weights.dense, weights.decoder_names):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The terminal of a run: text for people, and signals that ask the run to stop.
+"""The terminal of a run: text for people, signals to stop, and which of its processes prints.
 
 Nothing else in `rerank` prints. Labels, ids, keys and texts come from strangers: what a terminal
 would obey in them, and bidirectional controls, are printed as escapes. A stopped run ends at the

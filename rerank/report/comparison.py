@@ -72,7 +72,7 @@ FAR = 0.05  # difference of length ratios: halves of a corpus differ by less, do
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """Lines of one system, one per sentence, and its name in messages."""
+    """Lines of a system, a line per sentence, and its name in messages."""
 
     name: str
     lines: Sequence[bytes]
@@ -89,10 +89,10 @@ class EvaluatedTexts:
     @property
     def hypotheses(self) -> list[tuple[bytes, ...]]:
         """Those of each sentence, [sentence][system]."""
-        return [*zip(*(own.lines for own in self.systems), strict=True)]
+        return [*zip(*(text.lines for text in self.systems), strict=True)]
 
     def changed(self, change: Callable[[Sequence[bytes]], list[bytes]]) -> EvaluatedTexts:
-        """The texts, changed one whole reference or system after the other."""
+        """The texts, each whole reference and system changed."""
         columns = zip(*map(change, zip(*self.references, strict=True)), strict=True)
         systems = [SystemText(text.name, change(text.lines)) for text in self.systems]
         return EvaluatedTexts([list(row) for row in columns], systems, self.sources)
@@ -100,39 +100,36 @@ class EvaluatedTexts:
 
 def announce_programs(metrics: Mapping[str, CorpusScore], announce: Printer) -> None:
     """Announce what programs among the metrics have answered."""
-    for one in metrics.values():
-        if isinstance(one, ProgramMetric):
-            announce(f"{one.estimator.option}: {one.estimator.report()}")
+    for metric in metrics.values():
+        if isinstance(metric, ProgramMetric):
+            announce(f"{metric.estimator.option}: {metric.estimator.report()}")
 
 
 def values_of(
     texts: EvaluatedTexts, metric: TextMetric | ProgramMetric, documents: Documents
 ) -> list[float]:
     """The value of each system by a metric, of which more is better."""
-    if isinstance(metric, ProgramMetric):
-        rows = metric.of_texts(documents, texts.hypotheses, texts.references, texts.sources)
-    else:
-        rows = _of_documents(metric, documents, texts)
+    rows = _rows(metric, documents, texts)
     return [float(value) for value in metric.scores(rows.sum(axis=0))]
 
 
 def by_domain(
     documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int
 ) -> dict[str, list[MetricScore]]:
-    """BLEU of the systems in the documents of each domain; nothing where all are of one."""
+    """BLEU of the systems in the documents of each domain, if there are several domains."""
     named = [documents.domains.get(name) for name in documents.ids]
     if len({*named}) < 2:
         return {}
-    rows, n_references = _of_documents(bleu, documents, texts), len(texts.references[0])
+    rows, n_references = _rows(bleu, documents, texts), len(texts.references[0])
     return {
-        domain: compared(bleu, rows[[one == domain for one in named]], n_references, seed, None)
+        domain: compared(bleu, rows[[name == domain for name in named]], n_references, seed, None)
         for domain in dict.fromkeys(filter(None, named))
     }
 
 
 def leads(documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int) -> list[MetricScore]:
     """BLEU of the second system against each of those behind it."""
-    rows, n_references = _of_documents(bleu, documents, texts), len(texts.references[0])
+    rows, n_references = _rows(bleu, documents, texts), len(texts.references[0])
     return [
         compared(bleu, rows[:, [i, 1]], n_references, seed, None)[1]
         for i in range(2, len(texts.systems))
@@ -160,7 +157,7 @@ def evaluate(
     results do not depend on the others. InputError without documents.
     """
     classes, tuning = _word_classes(measures, notices), _tuning(measures.weights, notices)
-    objectives = _objectives(tuning, measures.weights)
+    objective = str(tuning["objective"]) if tuning else None
     line_scores = {
         name: _scores_of_files(name, paths, documents, texts, notices)
         for name, paths in (score_files or {}).items()
@@ -171,52 +168,47 @@ def evaluate(
         plain = plain.changed(partial(detokenised, language=measures.detokenize))
     if not documents.n_sentences:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
-    tuned = {name for objective in objectives for name in metrics_of(objective)}
+    tuned = metrics_of(objective) if objective else ()
     n_references, bleu = len(texts.references[0]), metrics[0]
 
     def compare(name: str, metric: CorpusScore, rows: Rows) -> list[MetricScore]:
-        role = OPTIMISED if name in tuned else NOT_OPTIMISED if objectives else None
+        role = OPTIMISED if name in tuned else NOT_OPTIMISED if objective else None
         return compared(metric, rows, n_references, seed, role)
 
-    programs = {k: own for k, own in metrics[1].items() if isinstance(own, ProgramMetric)}
-    named = {"bleu": bleu} | {
-        k: own for k, own in metrics[1].items() if not isinstance(own, ProgramMetric)
-    }
-    rows = {name: _of_documents(own, documents, texts) for name, own in named.items()}
-    for metric in named.values():
+    programs = {k: m for k, m in metrics[1].items() if isinstance(m, ProgramMetric)}
+    named: dict[str, TextMetric] = {"bleu": bleu}
+    named |= {k: m for k, m in metrics[1].items() if not isinstance(m, ProgramMetric)}
+    rows = {name: _rows(metric, documents, texts) for name, metric in named.items()}
+    for name, metric in list(named.items()):
         if isinstance(metric, EnglishF1):
             metric.check_language()
-    for name in [name for name, own in named.items() if _is_absent(own, rows[name])]:
-        notices.add("metric-left-out", name=name)
-        del named[name]
-    scores = {name: compare(own.name, own, rows[name]) for name, own in named.items()}
+        if isinstance(metric, WordF1 | Terms) and not rows[name][..., -1].any():
+            notices.add("metric-left-out", name=name)
+            del named[name]
+    scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
     means = {
-        name: compare(
-            name,
-            own,
-            own.of_texts(documents, texts.hypotheses, texts.references, texts.sources),
-        )
-        for name, own in programs.items()
+        name: compare(name, metric, _rows(metric, documents, texts))
+        for name, metric in programs.items()
     }
     readable = {}
     if plain is not None:
-        for name, given in named.items():
-            metric = type(given)("13a") if isinstance(given, Bleu) else given
-            readable[name] = compare(metric.name, metric, _of_documents(metric, documents, plain))
+        for name, metric in named.items():
+            metric = type(metric)("13a") if isinstance(metric, Bleu) else metric
+            readable[name] = compare(metric.name, metric, _rows(metric, documents, plain))
     for name, files in line_scores.items():
-        sums = _sums_of_lines([own for own, _ in files], documents)
+        sums = _sums_of_lines([values for values, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
     words = {}
-    for name, own in _rows_of_classes(classes, documents, texts, bleu.split).items():
-        figures = zip(own.sum(axis=0).tolist(), compare("", WordF1(name), own), strict=True)
+    for name, of_class in _rows_of_classes(classes, documents, texts, bleu.split).items():
+        f1 = compare("", WordF1(name), of_class)
         words[name] = [
             WordClassScore(
                 100 * matches / n if n else None,
                 100 * matches / expected if expected else None,
                 *(n, expected, score),
             )
-            for (matches, n, expected), score in figures
+            for (matches, n, expected), score in zip(of_class.sum(axis=0).tolist(), f1, strict=True)
         ]
     oracle = None if extremes is None else _score(extremes.best)
     anti_oracle = None if extremes is None else _score(extremes.worst)
@@ -230,8 +222,10 @@ def evaluate(
         }
         system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
         longer = system.length_ratio - systems[0].length_ratio if systems else 0.0
-        said = _verdict({k: v[i] for k, v in {**scores, **means}.items()}, named, longer)
-        systems.append(replace(system, verdict=said if i else None))
+        if i:
+            of_all = {name: of_systems[i] for name, of_systems in {**scores, **means}.items()}
+            system = replace(system, verdict=_verdict(of_all, named, longer))
+        systems.append(system)
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
     _note_length(systems[len(systems) > 1 :], ratio, notices)
@@ -241,8 +235,8 @@ def evaluate(
         oracle,
         anti_oracle,
         seed,
-        tuple(one.name for one in classes if one.name not in words),
-        " and ".join(objectives) if objectives else None,
+        tuple(listed.name for listed in classes if listed.name not in words),
+        objective,
         ratio,
     )
 
@@ -259,11 +253,7 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
-    """Results of a system; rows: (D, 2, 9) of the baseline and of itself, by document.
-
-    scores: of the fields of `System` that hold scores by name. Its other fields repeat those of
-    BLEU among the metrics.
-    """
+    """Results of a system; rows: (D, 2, 9) of the baseline and of itself; scores: by field."""
     bleu, summed = scores["metrics"]["bleu"], rows.sum(axis=0)
     share, counts = None, DocumentCounts()
     if bleu.difference is not None:
@@ -290,26 +280,19 @@ def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[s
 def _verdict(
     scores: Mapping[str, MetricScore], named: Mapping[str, CorpusScore], longer: float
 ) -> str:
-    """The comparison of a system in words, which the metrics decide that were optimised, or BLEU.
+    """The comparison of a system in words, decided by the optimised metrics, or else BLEU."""
 
-    named: metrics by name; longer: as of `verdict`.
-    """
-    judges = [name for name, own in named.items() if not isinstance(own, WordF1 | Terms)]
+    def gain(name: str) -> Gain:
+        """The gain of a score that is published as the metric does."""
+        score, difference = scores[name], scores[name].difference or 0.0
+        shown = named[name].shown(difference) if name in named else difference
+        return Gain(IN_WORDS.get(name, name), shown, score.p_value)
+
+    judges = [name for name, metric in named.items() if not isinstance(metric, WordF1 | Terms)]
     main = [name for name in judges if scores[name].role == OPTIMISED] or ["bleu"]
-    gains = {name: _gain(name, own, named.get(name)) for name, own in scores.items()}
-    return verdict(
-        [gains[name] for name in main],
-        [gains[name] for name in judges if name not in main],
-        longer,
-        [gain for name, gain in gains.items() if name not in judges],
-    )
-
-
-def _gain(name: str, score: MetricScore, metric: CorpusScore | None = None) -> Gain:
-    """The gain of a score that is published as the metric does, for a verdict."""
-    difference = score.difference or 0.0
-    shown = difference if metric is None else metric.shown(difference)
-    return Gain(IN_WORDS.get(name, name), shown, score.p_value)
+    others = [name for name in judges if name not in main]
+    outside = [name for name in scores if name not in judges]
+    return verdict([*map(gain, main)], [*map(gain, others)], longer, [*map(gain, outside)])
 
 
 def _documents(documents: Documents, rows: Statistics) -> tuple[DocumentScores, ...]:
@@ -328,26 +311,20 @@ def _score(rows: Statistics) -> Score:
     return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
 
 
-def _of_documents(metric: TextMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
-    """Statistics (D, systems, width) of documents, the sums of those of their sentences.
-
-    A `DocumentMetric` counts those of a document as one text.
-    """
+def _rows(metric: TextMetric | ProgramMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
+    """Statistics (D, systems, width) of documents; a `DocumentMetric` counts each as one text."""
+    if isinstance(metric, ProgramMetric):
+        return metric.of_texts(documents, texts.hypotheses, texts.references, texts.sources)
     if isinstance(metric, DocumentMetric):
         if metric.with_source:
-            texts = _with_source_first(metric.name, texts)
+            if texts.sources is None:
+                raise UsageError(f"--metric {metric.name}: it needs the source; give --source FILE")
+            pairs = zip(texts.sources, texts.references, strict=True)
+            texts = replace(texts, references=[[source, *own] for source, own in pairs])
         texts = texts.changed(lambda lines: [*map(metric.between.join, documents.split(lines))])
         documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
     rows = metric.statistics(texts.hypotheses, texts.references)
     return _sums(rows.reshape(-1, len(texts.systems), metric.width), documents)
-
-
-def _with_source_first(name: str, texts: EvaluatedTexts) -> EvaluatedTexts:
-    """The texts with the source before the references; UsageError if it was not given."""
-    if texts.sources is None:
-        raise UsageError(f"--metric {name}: it needs the source; give --source FILE")
-    rows = zip(texts.sources, texts.references, strict=True)
-    return replace(texts, references=[[source, *own] for source, own in rows])
 
 
 def _sums_of_lines(values: Sequence[NDArray[np.float64]], documents: Documents) -> Rows:
@@ -378,13 +355,8 @@ def _rows_of_classes(
         return {}
     rows = class_statistics(classes, texts.hypotheses, texts.references, split)
     rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
-    by_name = {one.name: rows[:, :, c] for c, one in enumerate(classes)}
-    return {name: own for name, own in by_name.items() if own[..., 2].any()}
-
-
-def _is_absent(metric: CorpusScore, rows: Rows) -> bool:
-    """Whether references (rows: (D, systems, width)) have nothing that a metric counts."""
-    return isinstance(metric, WordF1 | Terms) and not rows[..., -1].any()
+    by_name = {words.name: rows[:, :, c] for c, words in enumerate(classes)}
+    return {name: counts for name, counts in by_name.items() if counts[..., 2].any()}
 
 
 class _MeanOfLines(MeanScore):
@@ -400,48 +372,45 @@ def compared(
     by_system, several = rows.swapaxes(0, 1), len(rows) > 1
     resampled = bootstrap(by_system, metric.scores, rng=np.random.default_rng(seed))
     draws = [np.array([*map(metric.shown, scores)]) for scores in resampled.tolist()]
-    found: list[MetricScore] = []
-    for own, drawn in zip(by_system, draws, strict=True):
+    results: list[MetricScore] = []
+    for system, drawn in zip(by_system, draws, strict=True):
         score = MetricScore(
-            metric.shown(float(metric.scores(own.sum(axis=0)))),
+            metric.shown(float(metric.scores(system.sum(axis=0)))),
             metric.signature(n_references),
             percentile_interval(drawn) if several else None,
             role=role,
         )
-        if found:
+        if results:
             first, rng = by_system[0], np.random.default_rng(seed)
-            flip, resampling = sign_flip_p_value(own, first, metric.scores, rng=rng), None
+            baseline, resampling = results[0].score, None
+            flip = sign_flip_p_value(system, first, metric.scores, rng=rng)
             if len(rows) >= FEWEST_DOCUMENTS:
-                resampling = bootstrap_p_value(score.score, found[0].score, drawn, draws[0])
-            gains = metric.scores(own) - metric.scores(first)
+                resampling = bootstrap_p_value(score.score, baseline, drawn, draws[0])
+            gains = metric.scores(system) - metric.scores(first)
             signs = sign_test(int((gains > 0).sum()), int((gains < 0).sum()))
             score = replace(
                 score,
-                difference=score.score - found[0].score,
+                difference=score.score - baseline,
                 difference_interval=percentile_interval(drawn - draws[0]) if several else None,
                 p_value=flip,
                 p_values=PValues(flip, resampling, signs),
             )
-        found.append(score)
-    return found
+        results.append(score)
+    return results
 
 
 # What the measures need
 
 
 def _scores_of_files(
-    name: str,
-    paths: Sequence[str],
-    documents: Documents,
-    texts: EvaluatedTexts,
-    notices: Notices,
+    name: str, paths: Sequence[str], documents: Documents, texts: EvaluatedTexts, notices: Notices
 ) -> list[tuple[NDArray[np.float64], str]]:
     """Values (T,) of a metric that another tool has written, of each system, and signatures."""
     named = dict(zip(paths, (text.name for text in texts.systems), strict=True))
-    found = {
+    read = {
         path: read_line_scores(path, name, documents, notices, text=named[path]) for path in named
     }
-    return [found[path] for path in paths]
+    return [read[path] for path in paths]
 
 
 def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]:
@@ -456,19 +425,12 @@ def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]
 
 
 def _tuning(weights: str | None, notices: Notices) -> Mapping[str, object]:
-    """Provenance of weights; empty without them."""
+    """Provenance of weights, empty without them; InputError where it names no objective."""
     from rerank.formats.weight_files import read_weights
 
-    return {} if weights is None else read_weights(weights, notices).provenance
-
-
-def _objectives(made: Mapping[str, object], weights: str | None) -> list[str]:
-    """Name of the objective of weights' tuning; empty without weights.
-
-    InputError for weights whose provenance does not name one.
-    """
     if weights is None:
-        return []
+        return {}
+    made = read_weights(weights, notices).provenance
     objective = made.get("objective")
     if not isinstance(objective, str) or not metrics_of(objective):
         raise InputError(
@@ -476,4 +438,4 @@ def _objectives(made: Mapping[str, object], weights: str | None) -> list[str]:
             "the .json file that tune-mert or another tuning command of rerank wrote",
             source=display(weights),
         )
-    return [objective]
+    return made

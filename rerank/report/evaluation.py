@@ -45,10 +45,9 @@ changed: sentences whose text is not that of the decoding"""
 class PValues:
     """P-values of a gain over the baseline, by tests that take documents as the sample.
 
-    sign_flip: of the gain in the score of the whole text, two-sided; this is approximate
-    randomisation, or exact up to 20 documents. bootstrap: of the same gain, by paired bootstrap
-    resampling as in sacrebleu. Both are None below `FEWEST_DOCUMENTS`. sign_test: two-sided, of
-    the numbers of documents that are better and worse.
+    sign_flip: approximate randomisation of the gain in the score of the whole text, two-sided;
+    exact up to 20 documents. bootstrap: paired bootstrap of the same gain, as in sacrebleu. Both
+    are None below `FEWEST_DOCUMENTS`. sign_test: two-sided, of documents better and worse.
     """
 
     sign_flip: float | None
@@ -113,15 +112,12 @@ class DocumentCounts:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Results of one system; the comparison with the baseline is None for the baseline.
+    """Results of a system; the comparison with the baseline is None for the baseline.
 
-    metrics: of every metric by its name, BLEU first, which the fields beside it repeat.
-    bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
-    list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
-    BLEU. detokenised: metrics of the detokenised text, BLEU with the tokenizer 13a; empty if that
-    was not asked for. scores: means of values from files and programs, by the names of
-    their metrics. word_classes: by name; empty if none was asked for. verdict: the comparison in
-    words.
+    metrics: by name, BLEU first, which the fields beside it repeat. oracle_share: of the gain that
+    the oracle of a k-best list has over the baseline, None without a list. detokenised: metrics of
+    the detokenised text, BLEU with the tokenizer 13a. scores: means of values from files and
+    programs. Those that were not asked for are empty. verdict: the comparison in words.
     """
 
     name: str
@@ -151,7 +147,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class DocumentScores:
-    """Results of one document: one number per system."""
+    """Results of a document, for each system."""
 
     id: str
     sentences: int
@@ -163,11 +159,11 @@ class DocumentScores:
 class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline.
 
-    absent_word_classes: those that were asked for, but have no word in the references. objective:
-    of the tuning that the roles of metrics are about, None without one. tuning_length_ratio: of
-    what the weights chose on the tuning documents, None where that is not known. changed: of
-    `rerank ablate`, whose systems are contexts: lines by system whose text is not that of the
-    decoding. idle: which language models contribute nothing, where that is known.
+    absent_word_classes: asked for, but without a word in the references. objective: of the tuning
+    that the roles of metrics are about. tuning_length_ratio: of what the weights chose on the
+    tuning documents. Both are None where they are not known. changed: of `rerank ablate`, whose
+    systems are contexts: lines by system whose text is not that of the decoding. idle: which
+    language models contribute nothing, where that is known.
     """
 
     systems: tuple[System, ...]
@@ -185,24 +181,21 @@ class Evaluation:
     def verdicts(self) -> list[str]:
         """The comparisons in words, a line each."""
         base, *others = self.systems
-        said = [f"{x.name} against {base.name}: {x.verdict}" for x in others if x.verdict]
-        return [f"verdict: {line}" for line in (*said, self.idle) if line]
+        lines = [f"{x.name} against {base.name}: {x.verdict}" for x in others if x.verdict]
+        return [f"verdict: {line}" for line in (*lines, self.idle) if line]
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as JSON values, unrounded.
-
-        The increase ratio and the p-value are given twice: for the system and for its documents.
-        """
+        """The evaluation as JSON values, unrounded, the figures of documents beside each system."""
         report = {"schema": 1, **asdict(self)}
         changed = report.pop("changed")
         for name in ("tuning_length_ratio", "idle"):
             if not report[name]:
                 report.pop(name)
-        for system, found in zip(self.systems, report["systems"], strict=True):
-            found["increase_ratio"] = system.documents.increase_ratio
-            found["documents"]["p_value"] = system.p_value
+        for system, row in zip(self.systems, report["systems"], strict=True):
+            row["increase_ratio"] = system.documents.increase_ratio
+            row["documents"]["p_value"] = system.p_value
             if changed:
-                found["changed"] = changed[system.name]
+                row["changed"] = changed[system.name]
         return report
 
     def table(self) -> Table:
@@ -222,13 +215,13 @@ class Evaluation:
         systems = self.systems
         whole = Table.by_columns(_bleu_columns(systems))
         extremes = (("oracle", self.oracle), ("anti-oracle", self.anti_oracle))
-        rows = [[name, own.bleu, None, own.length_ratio] for name, own in extremes if own]
+        rows = [[name, score.bleu, None, score.length_ratio] for name, score in extremes if score]
         whole = Table(whole.columns, [*whole.rows, *rows])
         fitted = whole.fitted(width)
         tables = [fitted, Table.by_columns(_other_columns(systems)).fitted(width)]
         if systems[0].detokenised:
             columns = _columns(systems, ("detokenised", "", "name"))
-            columns += _metric_columns([one.detokenised for one in systems])
+            columns += _metric_columns([system.detokenised for system in systems])
             tables.append(Table.by_columns(columns).fitted(width))
         tables += [_scores(systems)] if systems[0].scores else []
         tables += [_word_classes(systems)] if systems[0].word_classes else []
@@ -274,10 +267,7 @@ class Evaluation:
         ]
 
     def documents_table(self, *, distinct: bool = False) -> Table:
-        """BLEU of every document, and what the other systems gain in it over the baseline.
-
-        distinct: whether each heading of a gain names its system.
-        """
+        """BLEU of each document, and the gains of other systems; distinct: headings name them."""
         columns = [Column("document"), Column("lines", ","), Column(self.systems[0].name, ".2f")]
         for system in self.systems[1:]:
             gain = f"{system.name} gain" if distinct else "gain"
@@ -292,7 +282,7 @@ class Evaluation:
     def gain(self, metric: str, name: str) -> float:
         """What a system gains over the baseline by a metric; positive if it is better."""
         base, *others = self.systems
-        system = next((one for one in others if one.name == name), base)
+        system = next((other for other in others if other.name == name), base)
         difference = system.all_scores[metric].difference or 0.0
         return 0.0 - difference if metric == "ter" else difference
 
@@ -306,19 +296,19 @@ class Evaluation:
 
 def _numbers(system: System) -> dict[str, object]:
     """The figures of a system by name, for other programs."""
-    found: dict[str, object] = {"system": system.name}
+    row: dict[str, object] = {"system": system.name}
     for name, score in system.all_scores.items():
         low, high = score.interval or (None, None)
         _, bootstrap, sign_test = astuple(score.p_values) if score.p_values else (None,) * 3
-        own: dict[str, object] = {"low": low, "high": high, "gain": score.difference}
-        own |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
-        own |= {} if score.role is None else {"role": score.role}
-        found |= {name: score.score, **{f"{name}_{key}": value for key, value in own.items()}}
+        figures: dict[str, object] = {"low": low, "high": high, "gain": score.difference}
+        figures |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
+        figures |= {} if score.role is None else {"role": score.role}
+        row |= {name: score.score, **{f"{name}_{key}": value for key, value in figures.items()}}
     for name, words in system.word_classes.items():
-        own = {"precision": words.precision, "recall": words.recall, "f1": words.f1.score}
-        own |= {"f1_gain": words.f1.difference, "f1_p": words.f1.p_value}
-        found |= {f"{name}_{key}": value for key, value in own.items()}
-    return found | {
+        figures = {"precision": words.precision, "recall": words.recall, "f1": words.f1.score}
+        figures |= {"f1_gain": words.f1.difference, "f1_p": words.f1.p_value}
+        row |= {f"{name}_{key}": value for key, value in figures.items()}
+    return row | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
         **asdict(system.documents),
@@ -356,7 +346,7 @@ def _ends(form: str) -> Callable[[Interval], str]:
 def _columns(results: Sequence[Any], *columns: tuple[str, Form, str]) -> _Columns:
     """Columns of a heading, a form, and the attribute of each result that is shown."""
     return [
-        (Column(heading, form), [attrgetter(name)(one) for one in results])
+        (Column(heading, form), [*map(attrgetter(name), results)])
         for heading, form, name in columns
     ]
 
@@ -398,15 +388,16 @@ def _metric_columns(
 
 def _other_columns(systems: Sequence[System]) -> _Columns:
     """Metrics other than BLEU, and what explains BLEU and documents."""
-    others = [{k: v for k, v in one.metrics.items() if k != "bleu"} for one in systems]
+    others = [{k: v for k, v in x.metrics.items() if k != "bleu"} for x in systems]
     columns = _columns(systems, ("system", "", "name")) + _metric_columns(others)
-    without = "BLEU without\nbrevity penalty", ".2f", "bleu_without_brevity_penalty"
-    columns += _columns(systems, without)
+    shown: list[tuple[str, Form, str]] = [
+        ("BLEU without\nbrevity penalty", ".2f", "bleu_without_brevity_penalty")
+    ]
     if len(systems) > 1:
-        columns += _columns(systems, ("sign\ntest p", p_value, "sign_test_p_value"))
-    if any(one.oracle_share is not None for one in systems):
-        columns += _columns(systems, ("share of\noracle gain", ".1%", "oracle_share"))
-    return columns
+        shown.append(("sign\ntest p", p_value, "sign_test_p_value"))
+    if any(system.oracle_share is not None for system in systems):
+        shown.append(("share of\noracle gain", ".1%", "oracle_share"))
+    return columns + _columns(systems, *shown)
 
 
 def _compared_columns(form: str) -> list[Column]:
@@ -446,10 +437,10 @@ def _word_classes(systems: Sequence[System]) -> Table:
     columns = [Column("words"), Column("system"), Column("number/in\nreferences", str)]
     columns += [Column(heading, ".2f") for heading in ("precision", "recall", "F1")]
     rows = []
-    for name, system, own in _by_name(systems, "word_classes"):
-        number = f"{own.words:,}/{own.reference_words:,}"
-        figures = [own.precision, own.recall, own.f1.score, *_compared(own.f1)]
-        rows.append([_title(name, own.f1), system.name, number, *figures])
+    for name, system, score in _by_name(systems, "word_classes"):
+        number = f"{score.words:,}/{score.reference_words:,}"
+        figures = [score.precision, score.recall, score.f1.score, *_compared(score.f1)]
+        rows.append([_title(name, score.f1), system.name, number, *figures])
     return Table([*columns, *_compared_columns(".2f")], rows)
 
 
@@ -466,10 +457,10 @@ def _tests(systems: Sequence[System]) -> Table:
     return Table(columns, rows)
 
 
-def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
+def _legend(result: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     """What is said below the tables; first: where the baseline stands, the first of these."""
-    n, sentences = len(found.documents), sum(d.sentences for d in found.documents)
-    baseline = found.systems[0]
+    n, sentences = len(result.documents), sum(d.sentences for d in result.documents)
+    baseline = result.systems[0]
     yield f"BLEU: sacrebleu {baseline.signature}; {n:,} documents, {sentences:,} lines"
     for name, score in baseline.metrics.items():
         if name != "bleu":
@@ -478,39 +469,38 @@ def _legend(found: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
         yield f"detokenised {NAMES.get(name, name)}: {_origin(score)}"
     for name, score in baseline.scores.items():
         # that of a program is of all systems; of files each system has its own
-        shared = all(one.scores[name].signature == score.signature for one in found.systems)
+        shared = all(x.scores[name].signature == score.signature for x in result.systems)
         origin = f"{score.signature}; " * shared
         yield f"{name}: {origin}mean of all lines with values, which are of another tool"
     yield "length ratio: words of the system / words of the references"
-    if (tuned := found.tuning_length_ratio) is not None:
-        listed = ", ".join(f"{one.name} {one.length_ratio - tuned:+.3f}" for one in found.systems)
+    if (tuned := result.tuning_length_ratio) is not None:
+        listed = ", ".join(f"{x.name} {x.length_ratio - tuned:+.3f}" for x in result.systems)
         yield f"length ratio in tuning: {tuned:.3f}; here {listed}"
     if n > 1:
-        yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {found.seed}"
-    if len(found.systems) > 1:
+        yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {result.seed}"
+    if len(result.systems) > 1:
         yield from _legend_of_gains(n, first)
-    if found.objective is not None:
-        yield f"optimised: in the objective of tuning, {found.objective}; not optimised: not in it"
+    if result.objective is not None:
+        yield f"optimised: in the objective of tuning, {result.objective}; not optimised: not in it"
     if baseline.word_classes:
         yield (
             "precision, recall, F1 of words: of their counts in each sentence, whatever their "
             "places; the larger of two counts is clipped to the smaller"
         )
-    if found.absent_word_classes:
-        absent = ", ".join(found.absent_word_classes)
+    if result.absent_word_classes:
+        absent = ", ".join(result.absent_word_classes)
         yield f"without a word in the references, and left out: {absent}"
     if tests:
         yield from _legend_of_tests(n)
-    if found.changed:
-        counts = "; ".join(f"{name} {count:,}" for name, count in found.changed.items())
+    if result.changed:
+        counts = "; ".join(f"{name} {count:,}" for name, count in result.changed.items())
         yield f"changed: {counts}\n{_CONTEXTS}"
-    yield from found.verdicts
+    yield from result.verdicts
 
 
 def _origin(score: MetricScore) -> str:
     """The signature of a metric; of sacrebleu's metrics the name of the tool before it."""
-    ours = score.signature.startswith("rerank|")
-    return score.signature if ours else f"sacrebleu {score.signature}"
+    return "sacrebleu " * (not score.signature.startswith("rerank|")) + score.signature
 
 
 def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:

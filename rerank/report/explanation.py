@@ -36,14 +36,13 @@ class Explanation:
     """What a decoding changed, counted over the sentences of a trace.
 
     by_context: sentences whose text would be another without context; None where no score depends
-    on other sentences; added, most: what each feature added in all changed sentences, and in how
-    many of them it added most; decided: sentences in which the choice leads because of a feature;
-    words: changes of words; frequencies: of the words of all choices, in lower case;
-    engines: of lists of systems, how many choices in each document are the output of each; terms:
-    of a glossary, how many of those of each document are kept and missed; missed: which terms;
-    shown: choices to print one by one, each with the one before it; explained: changed sentences of
-    which it is known what the features added; alone: of each engine, choices that are the output of
-    no other; stated: what traces state of each model and scorer, by its name.
+    on other sentences; explained: changed sentences of which it is known what the features added;
+    added, most: what each feature added in these, and in how many of them it added most; decided:
+    sentences in which the choice leads because of a feature; words: changes of words; frequencies:
+    of the words of all choices, in lower case; engines: of lists of systems, how many choices in
+    each document are the output of each; alone: of each engine, those that are of no other; terms:
+    of a glossary, how many of each document are kept and missed; missed: which; shown: choices to
+    print, each with the choice before it; stated: what traces state of each model and scorer.
     """
 
     documents: int = 0
@@ -67,22 +66,21 @@ class Explanation:
     def of(
         cls, choices: Iterable[Choice], document: str | None = None, sentence: int | None = None
     ) -> Explanation:
-        """Of all choices; or of one document, or of a sentence.
+        """Of all choices; or of a document, or of a sentence, whose choices are shown, too.
 
-        Of a document, the sentences that are changed or miss a term are shown.
-
-        Memory: the distinct changes of words, and what is shown.
+        Of a document those that are changed or miss a term. Memory: the distinct changes of words,
+        and what is shown.
         """
-        found = cls()
+        result = cls()
         for before, choice in with_previous(choices):
             if document in (None, choice.document):
-                found.documents += before is None
+                result.documents += before is None
                 if sentence in (None, choice.sentence):
-                    found._count(choice)
+                    result._count(choice)
                     told = choice.changed or choice.missed or sentence is not None
                     if document is not None and told:
-                        found.shown.append((before, choice))
-        return found
+                        result.shown.append((before, choice))
+        return result
 
     def _count(self, choice: Choice) -> None:
         self.sentences += 1
@@ -113,14 +111,10 @@ class Explanation:
                 self.most[max(added, key=added.__getitem__)] += 1
 
     def ranked(self) -> list[tuple[str, int, float]]:
-        """Features, in how many sentences each added most, and what it added in the mean.
-
-        The one that added most in most sentences comes first.
-        """
+        """Features, in how many sentences each added most, the most first, and its mean."""
         ranked = sorted(self.added, key=lambda name: (-self.most[name], -self.added[name]))
-        return [
-            (name, self.most[name], self.added[name] / max(1, self.explained)) for name in ranked
-        ]
+        n = max(1, self.explained)
+        return [(name, self.most[name], self.added[name] / n) for name in ranked]
 
     def content_changes(self) -> list[tuple[tuple[str, str], int]]:
         """Changes of words and how often: first those of other words than the commonest."""
@@ -139,56 +133,33 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Figures as JSON values."""
-        return {
-            "schema": 1,
-            "documents": self.documents,
-            "sentences": self.sentences,
-            "changed": self.changed,
-            "by_context": self.by_context,
-            "features": {
-                name: {"added_most": most, "mean": mean} for name, most, mean in self.ranked()
-            },
-            **(
-                {
-                    "engines": {d: dict(own) for d, own in self.engines.items()},
-                    "alone": dict(self.alone),
-                }
-                if self.engines
-                else {}
-            ),
-            **(
-                {
-                    "terms": {
-                        d: {"kept": n[True], "missed": n[False]} for d, n in self.terms.items()
-                    },
-                    "missed": [[*term, count] for term, count in self.missed.most_common()],
-                }
-                if self.terms
-                else {}
-            ),
-            "words": [[old, new, count] for (old, new), count in self.words.most_common()],
-            **({"scorers": dict(self.stated)} if self.stated else {}),
-            "shown": [asdict(choice) for _, choice in self.shown],
-        }
+        features = {name: {"added_most": n, "mean": mean} for name, n, mean in self.ranked()}
+        report: dict[str, Any] = {"schema": 1, "documents": self.documents}
+        report |= {"sentences": self.sentences, "changed": self.changed}
+        report |= {"by_context": self.by_context, "features": features}
+        if self.engines:
+            report["engines"] = {d: dict(counts) for d, counts in self.engines.items()}
+            report["alone"] = dict(self.alone)
+        if self.terms:
+            counts = self.terms.items()
+            report["terms"] = {d: {"kept": n[True], "missed": n[False]} for d, n in counts}
+            report["missed"] = [[*term, n] for term, n in self.missed.most_common()]
+        report["words"] = [[old, new, n] for (old, new), n in self.words.most_common()]
+        if self.stated:
+            report["scorers"] = dict(self.stated)
+        return report | {"shown": [asdict(choice) for _, choice in self.shown]}
 
     def engines_table(self) -> Table:
         """Documents, 2 before 10, and how many of their choices are the output of each engine."""
         whole = dict(self.engine_shares())
-        names = [*whole]
-        rows = [[d, *map(own.__getitem__, names)] for d, own in self.engines.items()]
-        rows.sort(key=_natural)
-        if len(rows) > 1:
-            rows.append(["all documents", *map(whole.__getitem__, names)])
-        return Table([Column("document"), *(Column(one_line(name), "d") for name in names)], rows)
+        rows = [[d, *(counts[name] for name in whole)] for d, counts in self.engines.items()]
+        columns = [Column("document"), *(Column(one_line(name), "d") for name in whole)]
+        return _of_documents(columns, rows, [*whole.values()])
 
     def terms_table(self) -> Table:
         """Documents, 2 before 10, and how many terms of a glossary their choices keep and miss."""
-        counts = [(own[True], own[False]) for own in self.terms.values()]
-        rows = [[name, *own] for name, own in zip(self.terms, counts, strict=True)]
-        rows.sort(key=_natural)
-        if len(rows) > 1:
-            rows.append(["all documents", *map(sum, zip(*counts, strict=True))])
-        return Table(_TERMS, rows)
+        rows: list[list[Any]] = [[name, n[True], n[False]] for name, n in self.terms.items()]
+        return _of_documents(_TERMS, rows, [sum(row[i] for row in rows) for i in (1, 2)])
 
     def missed_table(self) -> Table:
         """Terms of a glossary that choices miss, and in how many sentences."""
@@ -197,7 +168,7 @@ class Explanation:
 
     def scorers_table(self) -> Table:
         """Models and scorers, and what is stated of each, with the first digits of digests."""
-        rows = [[one_line(name), _facts(own)] for name, own in self.stated.items()]
+        rows = [[one_line(name), _facts(facts)] for name, facts in self.stated.items()]
         return Table(_SCORERS, rows)
 
     def to_text(self) -> str:
@@ -246,12 +217,17 @@ def _facts(stated: Mapping[str, Any]) -> str:
     return one_line(", ".join(f"{name} {text}" for name, text in shown.items()))
 
 
-def _natural(row: Sequence[Any]) -> list[str | tuple[int, str]]:
-    """A key by which numbers in the names of rows are ordered as numbers."""
-    return [
-        (len(part.lstrip("0")), part.lstrip("0")) if i % 2 else part
-        for i, part in enumerate(re.split("([0-9]+)", row[0]))
-    ]
+def _of_documents(columns: Sequence[Column], rows: list[list[Any]], total: Sequence[int]) -> Table:
+    """A table of documents, their numbers in order, and below several the total."""
+
+    def natural(row: Sequence[Any]) -> list[str | tuple[int, str]]:
+        return [
+            (len(part.lstrip("0")), part.lstrip("0")) if i % 2 else part
+            for i, part in enumerate(re.split("([0-9]+)", row[0]))
+        ]
+
+    whole = [["all documents", *total]] if len(rows) > 1 else []
+    return Table(columns, [*sorted(rows, key=natural), *whole])
 
 
 def _by_document(table: Table, told: str) -> list[str]:
@@ -281,7 +257,7 @@ def sentence_text(before: Choice | None, choice: Choice) -> str:
     lines += _row("first", first + _engines(choice, first))
     lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
     lines += _row("systems", ", ".join(choice.systems) if choice.systems else None)
-    missed = ", ".join(f"{term} ({own})" for term, own in choice.missed)
+    missed = ", ".join(f"{term} ({translations})" for term, translations in choice.missed)
     lines += _row("missed", missed or None)
     if other is not None:
         lead = "" if choice.margin is None else f"   ({-choice.margin:+.3f})"
@@ -332,10 +308,7 @@ def split_place(place: str, documents: Collection[str], source: str) -> tuple[st
 
 
 def marked_changes(before: str, after: str) -> str:
-    """The second text with what was left out as `[-words-]` and what was added as `{+words+}`.
-
-    These are the marks of GNU wdiff.
-    """
+    """The second text with `[-words-]` that were left out and `{+words+}` added, as GNU wdiff."""
     shown = []
     for old, new in word_runs(before, after):
         if old == new:
@@ -348,8 +321,8 @@ def marked_changes(before: str, after: str) -> str:
 def word_runs(before: str, after: str) -> Iterator[tuple[str, str]]:
     """Runs of words of two texts: equal ones, and those that were replaced, and by what.
 
-    One of the two is empty where words were left out or added. Words are what spaces separate.
-    About 15,000 sentences a second.
+    The first is empty where words were added, the second where they were left out. Words are what
+    spaces separate. About 15,000 sentences a second.
     """
     a, b = before.split(" "), after.split(" ")
     for _, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():

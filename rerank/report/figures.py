@@ -32,27 +32,21 @@ _STYLE: Any = {
 Curve = Sequence[tuple[float, float]]
 
 
-def plot_sections(
-    path: str | Path,
-    found: Sequence[Section],
-    *,
-    objective: str,
-) -> None:
-    """Write a figure with the objective along every feature, one panel each, to `path`.
+def plot_sections(path: str | Path, sections: Sequence[Section], *, objective: str) -> None:
+    """Write a figure with the objective along every feature, a panel each, to `path`.
 
-    A panel shows weights within a change of
-    about the size of all weights; the tuned weight is marked, and the range where the objective
-    loses at most `NEAR` is shaded.
+    A panel shows weights within a change of about the size of all weights; the tuned weight is
+    marked, and the range where the objective loses at most `NEAR` is shaded.
     """
     from rerank.tuning.tuners.ascent import NEAR
 
-    rows = max(1, -(-len(found) // _COLUMNS))
+    rows = max(1, -(-len(sections) // _COLUMNS))
     figure = _empty(3.2 * _COLUMNS, 2.4 * rows + 1.2)
     figure.suptitle("Objective along each weight, the others at their tuned values")
     figure.supylabel(objective)
-    size = max((abs(s.weight) * s.spread for s in found), default=1.0) or 1.0
+    size = max((abs(s.weight) * s.spread for s in sections), default=1.0) or 1.0
     marks: list[Any] = []
-    for i, section in enumerate(found):
+    for i, section in enumerate(sections):
         axes = figure.add_subplot(rows, _COLUMNS, i + 1)
         reach = size / section.spread
         low, high = section.weight - reach, section.weight + reach
@@ -82,11 +76,11 @@ def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) 
     import matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
-    gains = [(one.id, one.gain) for one in report.documents if one.gain is not None]
+    gains = [(x.id, x.gain) for x in report.documents if x.gain is not None]
     explanation, written = report.explanation, []
     added = [(name, mean) for name, _, mean in explanation.ranked()]
-    added.sort(key=lambda one: -abs(one[1]))
-    added = [one for one in added[:_NAMED] if abs(one[1]) > _VISIBLE * abs(added[0][1])]
+    added.sort(key=lambda bar: -abs(bar[1]))
+    added = [bar for bar in added[:_NAMED] if abs(bar[1]) > _VISIBLE * abs(added[0][1])]
     shares = [(name, 100 * n / explanation.sentences) for name, n in explanation.engine_shares()]
     with matplotlib.rc_context(_STYLE):
         figures = {
@@ -116,7 +110,7 @@ def _empty(width: float = _WIDTH, height: float = _HEIGHT) -> Figure:
 
 def _gains(gains: Sequence[tuple[str, float]]) -> Figure:
     """Bars of the gains of documents, the largest first; with their names, of few documents."""
-    ranked = sorted(gains, key=lambda one: -one[1])
+    ranked = sorted(gains, key=lambda bar: -bar[1])
     if len(ranked) <= _NAMED:
         return _bars(ranked, "gain (BLEU points)")
     figure, values = _empty(), [gain for _, gain in ranked]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,7 @@ from rerank.metrics.significance import (
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
-    from lm.checkpoint import SavedModel
-    from rerank.scorers.causal_lm import CausalLM
+    from rerank.scorers.text_models import TextModel
 
 CONDITIONS = ("context", "null", "other")
 _SCORES = {"normalised": "eq. 4", "log_p": "log p", "pmi": "log p − log p(s)"}
@@ -78,15 +77,9 @@ class ModelFacts:
     means: bool = False
 
     @classmethod
-    def of(cls, lm: str, saved: SavedModel, oov: float) -> ModelFacts:
-        """The facts of an opened model, of a text with this share of OOV words."""
-        model = saved.model
-        return cls(lm, saved.digest, model.order, oov, model.head.normalised)
-
-    @classmethod
-    def of_causal(cls, lm: str, model: CausalLM) -> ModelFacts:
-        """The facts of a model of Hugging Face, to whose tokens no word is unknown."""
-        return cls(lm, model.digest[:16], model.order, 0.0)
+    def of(cls, model: TextModel, *, means: bool = False) -> ModelFacts:
+        """The facts of a model that has read its text."""
+        return cls(model.name, model.digest, model.order, model.oov, model.normalised, means)
 
     def to_dict(self, *names: str) -> dict[str, Any]:
         """Name, digest and order, and further facts, as JSON values."""
@@ -128,26 +121,44 @@ class Comparison:
         names = {first: self.first, second: self.second}
         return {**names, "difference": self.difference, **self.tests}
 
-    def row(self) -> list[Any]:
-        """The figures as a row of a table, the difference in per cent."""
-        return [self.first, self.second, 100 * self.difference, *self.tests.values()]
 
-
-def _in_per_cent(own: Accuracy, digits: int = 1) -> str:
+def _in_per_cent(accuracy: Accuracy, digits: int = 1) -> str:
     """An accuracy for people: `71.4 [67.2, 75.3]`."""
-    accuracy, *ends = (f"{100 * x:.{digits}f}" for x in (own.accuracy, own.low, own.high))
-    return f"{accuracy} [{', '.join(ends)}]"
+    share, *ends = (
+        f"{100 * x:.{digits}f}" for x in (accuracy.accuracy, accuracy.low, accuracy.high)
+    )
+    return f"{share} [{', '.join(ends)}]"
+
+
+def _compared(comparisons: Sequence[Comparison], *columns: Column) -> str:
+    """A table with a row for each two models, the difference in per cent; none without models."""
+    if not comparisons:
+        return ""
+    rows = [
+        [pair.first, pair.second, 100 * pair.difference, *pair.tests.values()]
+        for pair in comparisons
+    ]
+    return f"{Table(columns, rows, _UNKNOWN).to_text()}\n\n"
+
+
+def _by_model(
+    models: Mapping[ModelFacts, Any], *columns: tuple[Column, Callable[[Any], Any]]
+) -> Table:
+    """A table with a row for each model: columns, and what stands there of its accuracies."""
+    rows = [[lm.lm, *(shown(own) for _, shown in columns)] for lm, own in models.items()]
+    return Table([Column("model"), *(column for column, _ in columns)], rows)
 
 
 def _not_normalised(models: Iterable[ModelFacts]) -> str:
-    odd = [model.lm for model in models if not model.normalised]
-    return f"scores of {', '.join(odd)} are not normalised\n" if odd else ""
+    """A line about models whose scores are no log-probabilities."""
+    names = [model.lm for model in models if not model.normalised]
+    return f"scores of {', '.join(names)} are not normalised\n" if names else ""
 
 
 def _means(models: Iterable[ModelFacts]) -> str:
     """A line about models of bags of words."""
-    bags = [model.lm for model in models if model.means]
-    return f"{', '.join(bags)}: {_OF_BAGS}" if bags else ""
+    names = [model.lm for model in models if model.means]
+    return f"{', '.join(names)}: {_OF_BAGS}" if names else ""
 
 
 # Documents and permutations of their sentences: coherence, ordering
@@ -178,10 +189,10 @@ class CoherenceAccuracy(Accuracy):
 class CoherenceReport:
     """Accuracies of language models on the same pairs of documents and permutations.
 
-    comparisons: of each two models, the one with the higher mean over sets first; difference: over
-    pairs; p_documents: two-sided, None with too few documents; z, p_sets: one-sided, over sets,
-    None where no accuracy of a set differs. left_out: documents without a permutation that has
-    another text; permutations: the most of one document.
+    comparisons: of each two models, first that with the higher mean over sets; difference: over
+    pairs; p_documents: two-sided; z, p_sets: one-sided, over sets, None where no accuracy of a set
+    differs. left_out: documents without a permutation that has another text; permutations: the
+    most of a document.
     """
 
     models: Mapping[ModelFacts, CoherenceAccuracy]
@@ -202,23 +213,22 @@ class CoherenceReport:
         seed: int,
     ) -> CoherenceReport:
         """The report of outcomes: by model, by document, of its pairs."""
-        names, pairs = [*outcomes], np.array([float(own.permutations) for own in documents])
-        right = [np.array([own.sum() for own in found]) for found in outcomes.values()]
-        statistics = np.array([np.stack([own, pairs], axis=1) for own in right])
+        names, pairs = [*outcomes], np.array([float(x.permutations) for x in documents])
+        right = [np.array([pairs.sum() for pairs in of]) for of in outcomes.values()]
+        statistics = np.array([np.stack([sums, pairs], axis=1) for sums in right])
         sampled = bootstrap(statistics, share, rng=np.random.default_rng(seed))
         sets = accuracies_of_sets([*outcomes.values()], rng=np.random.default_rng(seed))
+        columns = zip(outcomes.values(), right, statistics, sampled, sets, strict=True)
         models = [
             CoherenceAccuracy(
-                float(share(own.sum(axis=0))),
+                float(share(rows.sum(axis=0))),
                 *percentile_interval(draws),
-                sum(int(np.count_nonzero(one == 0.5)) for one in found),
+                sum(int(np.count_nonzero(pairs == 0.5)) for pairs in of),
                 float(of_sets.mean()),
                 float(of_sets.std(ddof=1)),
-                tuple(own[:, 0].tolist()),
+                tuple(sums.tolist()),
             )
-            for found, own, draws, of_sets in zip(
-                outcomes.values(), statistics, sampled, sets, strict=True
-            )
+            for of, sums, rows, draws, of_sets in columns
         ]
         comparisons = []
         for a, b in combinations(range(len(models)), 2):
@@ -235,7 +245,7 @@ class CoherenceReport:
     @property
     def pairs(self) -> int:
         """Number of pairs of a document and a permutation."""
-        return sum(own.permutations for own in self.documents)
+        return sum(document.permutations for document in self.documents)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, numbers unrounded; documents count from 0."""
@@ -247,37 +257,32 @@ class CoherenceReport:
             "seed": self.seed,
             "left_out": self.left_out,
             "models": [
-                {**lm.to_dict("oov", "means"), **asdict(own)} for lm, own in self.models.items()
+                {**lm.to_dict("oov", "means"), **asdict(accuracy)}
+                for lm, accuracy in self.models.items()
             ],
-            "comparisons": [own.to_dict("higher", "lower") for own in self.comparisons],
-            "documents": [asdict(own) for own in self.documents],
+            "comparisons": [pair.to_dict("higher", "lower") for pair in self.comparisons],
+            "documents": [asdict(document) for document in self.documents],
         }
 
     def to_text(self) -> str:
         """A table with a row for each model, and one with a row for each two, in per cent."""
-        columns = [Column("accuracy", str), Column("ties", ","), Column("sets", str)]
-        rows = [
-            [
-                *(lm.lm, _in_per_cent(own, 2), own.ties),
-                f"{100 * own.sets_mean:.2f} ({100 * own.sets_sd:.2f})",
-            ]
-            for lm, own in self.models.items()
-        ]
+        models = _by_model(
+            self.models,
+            (Column("accuracy", str), lambda x: _in_per_cent(x, 2)),
+            (Column("ties", ","), lambda x: x.ties),
+            (Column("sets", str), lambda x: f"{100 * x.sets_mean:.2f} ({100 * x.sets_sd:.2f})"),
+        )
         tests = [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
-        models = Table([Column("model"), *columns], rows)
         tables = self.tables(models, tests, self.comparisons)
         tests_made = _COHERENCE_TESTS if self.comparisons else ""
         return f"{tables}{_COHERENCE}{tests_made}{_means(self.models)}"
 
     def tables(self, models: Table, tests: Sequence[Column], compared: Sequence[Comparison]) -> str:
         """A table of models, one of each two with these tests, and what accuracies are of."""
-        text = f"{models.to_text()}\n\n"
-        if compared:
-            columns = [Column("higher"), Column("lower"), Column("difference", ".2f"), *tests]
-            rows = [own.row() for own in compared]
-            text += f"{Table(columns, rows, _UNKNOWN).to_text()}\n\n"
+        columns = [Column("higher"), Column("lower"), Column("difference", ".2f"), *tests]
+        text = f"{models.to_text()}\n\n{_compared(compared, *columns)}"
         text += f"{self.pairs:,} pairs of {len(self.documents):,} documents\n"
-        few = sum(own.permutations < self.permutations for own in self.documents)
+        few = sum(document.permutations < self.permutations for document in self.documents)
         if few:
             text += f"{few:,} of these have fewer than {self.permutations:,} permutations\n"
         if self.left_out:
@@ -298,36 +303,34 @@ class OrderingReport:
 
         `right` of a model: by document, ties ½.
         """
-        found = self.of.to_dict()
-        for model in found["models"]:
+        report = self.of.to_dict()
+        for model in report["models"]:
             del model["sets_mean"], model["sets_sd"]
-        del found["sets"]
-        comparisons = [own.to_dict("higher", "lower") for own in self._comparisons()]
-        return found | {"comparisons": comparisons}
+        del report["sets"]
+        comparisons = [pair.to_dict("higher", "lower") for pair in self._comparisons()]
+        return report | {"comparisons": comparisons}
 
     def to_text(self) -> str:
         """A table with a row for each model, and one with a row for each two, in per cent."""
-        columns = [Column("right", str), Column("accuracy", str), Column("ties", ",")]
-        rows = [
-            [
-                *(lm.lm, f"{sum(own.right):,g} of {self.of.pairs:,}"),
-                *(_in_per_cent(own, 2), own.ties),
-            ]
-            for lm, own in self.of.models.items()
-        ]
-        models, compared = Table([Column("model"), *columns], rows), self._comparisons()
+        compared = self._comparisons()
+        models = _by_model(
+            self.of.models,
+            (Column("right", str), lambda x: f"{sum(x.right):,g} of {self.of.pairs:,}"),
+            (Column("accuracy", str), lambda x: _in_per_cent(x, 2)),
+            (Column("ties", ","), lambda x: x.ties),
+        )
         tables = self.of.tables(models, [Column("p", ".2g")], compared)
         test = "p: two-sided sign-flip test over documents\n" if compared else ""
         return f"{tables}{_ORDERING}{test}{_means(self.of.models)}"
 
     def _comparisons(self) -> list[Comparison]:
         """Each two models, the one with the higher accuracy over pairs first."""
-        found = []
-        for own in self.of.comparisons:
-            names = (own.first, own.second) if own.difference >= 0 else (own.second, own.first)
-            tests = {"p": own.tests["p_documents"]}
-            found.append(Comparison(*names, abs(own.difference), tests))
-        return found
+        turned = []
+        for pair in self.of.comparisons:
+            names = (pair.first, pair.second) if pair.difference >= 0 else (pair.second, pair.first)
+            tests = {"p": pair.tests["p_documents"]}
+            turned.append(Comparison(*names, abs(pair.difference), tests))
+        return turned
 
 
 # Right and wrong variants of a sentence: contrastive
@@ -351,13 +354,13 @@ class GroupAccuracy:
     @classmethod
     def of(cls, group: str, outcomes: Mapping[str, Outcomes]) -> GroupAccuracy:
         """Accuracies and tests of (n,) outcomes in each condition, `context` among them."""
-        own = outcomes["context"]
-        others = {condition: found for condition, found in outcomes.items() if found is not own}
-        better = {name: int(np.count_nonzero(own > found)) for name, found in others.items()}
-        worse = {name: int(np.count_nonzero(own < found)) for name, found in others.items()}
+        context = outcomes["context"]
+        others = {name: column for name, column in outcomes.items() if column is not context}
+        better = {name: int(np.count_nonzero(context > x)) for name, x in others.items()}
+        worse = {name: int(np.count_nonzero(context < x)) for name, x in others.items()}
         p = {name: sign_test(better[name], worse[name]) for name in others}
-        accuracies = {condition: Accuracy.of(found) for condition, found in outcomes.items()}
-        return cls(group, len(own), accuracies, p, better, worse)
+        accuracies = {condition: Accuracy.of(column) for condition, column in outcomes.items()}
+        return cls(group, len(context), accuracies, p, better, worse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,14 +388,14 @@ class ContrastiveReport:
                     "group": printable(group.group),
                     "items": group.items,
                     "condition": condition,
-                    **asdict(found),
+                    **asdict(accuracy),
                     "p": group.p.get(condition),
                     "better": group.better.get(condition),
                     "worse": group.worse.get(condition),
                 }
                 for lm, groups in self.models.items()
                 for group in groups
-                for condition, found in group.accuracies.items()
+                for condition, accuracy in group.accuracies.items()
             ]
         )
 
@@ -422,10 +425,9 @@ class ContrastiveReport:
 class NextSentenceReport:
     """Accuracies of language models on the same blocks, by score.
 
-    comparisons: of each two models, by the score of equation 4; p: two-sided, of a sign-flip test
-    over documents, None with too few of them.
-    settings: number of `blocks`; passages of each `block`; sentences of `context` before the one
-    to choose; `candidates`, how blocks are made; passages `left_out` of all blocks; `seed`.
+    comparisons: of each two models, by the score of equation 4, with a sign-flip test over
+    documents. settings: number of `blocks`; passages of each `block`; sentences of `context` before
+    the last; `candidates`, how blocks are made; passages `left_out` of all blocks; `seed`.
     """
 
     models: Mapping[ModelFacts, Mapping[str, Accuracy]]
@@ -450,8 +452,8 @@ class NextSentenceReport:
             difference = float(a.mean() - b.mean())
             comparisons.append(Comparison(first.lm, second.lm, difference, {"p": p}))
         models = {
-            lm: {score: Accuracy.of(one) for score, one in own.items()}
-            for lm, own in outcomes.items()
+            lm: {score: Accuracy.of(column) for score, column in by_score.items()}
+            for lm, by_score in outcomes.items()
         }
         return cls(models, comparisons, settings)
 
@@ -464,30 +466,27 @@ class NextSentenceReport:
             "models": [
                 {
                     **lm.to_dict("oov", "normalised"),
-                    "accuracies": {score: asdict(one) for score, one in own.items()},
+                    "accuracies": {score: asdict(x) for score, x in accuracies.items()},
                 }
-                for lm, own in self.models.items()
+                for lm, accuracies in self.models.items()
             ],
-            "comparisons": [own.to_dict() for own in self.comparisons],
+            "comparisons": [pair.to_dict() for pair in self.comparisons],
         }
 
     def to_text(self) -> str:
         """A table with a row for each model, and one with a row for each two, in per cent."""
-        columns = [Column("model"), *(Column(heading, str) for heading in _SCORES.values())]
-        rows = [
-            [lm.lm, *(_in_per_cent(own[name]) for name in _SCORES)]
-            for lm, own in self.models.items()
+        columns = [
+            (Column(heading, str), lambda x, name=name: _in_per_cent(x[name]))
+            for name, heading in _SCORES.items()
         ]
-        text, test = f"{Table(columns, rows).to_text()}\n\n", ""
-        if self.comparisons:
-            columns = [Column("model"), Column("and model"), Column("difference, eq. 4", ".1f")]
-            pairs = [own.row() for own in self.comparisons]
-            table = Table([*columns, Column("p", ".2g")], pairs, _UNKNOWN)
-            text += f"{table.to_text()}\n\n"
-            test = f"p: sign-flip test over documents, which needs {FEWEST_DOCUMENTS} of them\n"
+        tests = Column("difference, eq. 4", ".1f"), Column("p", ".2g")
+        compared = _compared(self.comparisons, Column("model"), Column("and model"), *tests)
+        test = f"p: sign-flip test over documents, which needs {FEWEST_DOCUMENTS} of them\n"
         of = self.settings
         return (
-            f"{text}{of['blocks']:,} blocks of {of['block']:,} passages, {of['context']:,} "
+            f"{_by_model(self.models, *columns).to_text()}\n\n{compared}"
+            f"{of['blocks']:,} blocks of {of['block']:,} passages, {of['context']:,} "
             f"sentences and the next one each; {of['left_out']:,} passages left out; chance: "
-            f"{100 / of['block']:.1f}\n{_NEXT_SENTENCE}{test}{_not_normalised(self.models)}"
+            f"{100 / of['block']:.1f}\n{_NEXT_SENTENCE}{test if compared else ''}"
+            f"{_not_normalised(self.models)}"
         )

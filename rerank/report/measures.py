@@ -1,8 +1,9 @@
-"""What is measured of translations: the options of commands that evaluate."""
+"""Options of commands that evaluate and report: what is measured, and of which files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rerank.corpus.reading import tokenize_option
+from rerank.corpus.reading import DocumentOptions, tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, display, file_of
+from rerank.formats.document_files import PREFIX, read_texts
 from rerank.notices import Notices, Printer
-from rerank.options import option, record
+from rerank.options import option, part, record
 from rerank.registry import METRICS, PROGRAM, attribute
-from rerank.values import FILE, TEXT, MemberName, Pair
+from rerank.runs.options import Messages, ReferenceFiles, form_option
+from rerank.values import FILE, FOLDER, SEED, TEXT, MemberName, Pair, Whole
 
 if TYPE_CHECKING:
     from rerank.metrics import TextMetric
@@ -35,6 +38,7 @@ OF_DOCUMENTS = {
 DISCOURSE = "discourse"  # stands for the metrics of `rerank.metrics.discourse`
 _COUNTS = ("pronouns", "connectives", "tense", "names", "cohesion")
 _OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
+SYSTEMS = ("baseline", "decoded")  # of a report
 _BY_PROGRAM = f"={PROGRAM}:"  # between the name of a metric and a program
 
 
@@ -42,7 +46,7 @@ class MetricName(MemberName):
     """The name of a metric, or NAME=command:PROGRAM, whose values that program computes."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The value as it is given."""
+        """The value, checked."""
         name, mark, rest = value.partition("=")
         if not mark:
             return super().convert(value, param, ctx)
@@ -60,9 +64,14 @@ class MetricName(MemberName):
 
 def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
     """UsageError for two lists of words of one name."""
-    names = [name for name, _ in lists]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"--word-list {twice[0]}=…: two of one name; give one")
+    if twice := _twice(name for name, _ in lists):
+        raise UsageError(f"--word-list {twice}=…: two of one name; give one")
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    """The first of the names that stand twice."""
+    counts = Counter(names)
+    return next((name for name, n in counts.items() if n > 1), None)
 
 
 METRIC = MetricName(METRICS, *_OTHERS)
@@ -148,17 +157,16 @@ class MeasureOptions:
     def check(self) -> None:
         """UsageError for two lists of words, or two programs, of one name."""
         check_word_lists(self.word_lists)
-        named = [name for name, mark, _ in self._metrics if mark]
-        named += dict.fromkeys(name for name, _ in self.scores)
-        if twice := [name for name in named if named.count(name) > 1]:
+        programs = [name for name, mark, _ in self._metrics if mark]
+        if twice := _twice([*programs, *dict(self.scores)]):
             raise UsageError(
-                f"--metric {twice[0]}=…: two kinds of values of one name; take another name"
+                f"--metric {twice}=…: two kinds of values of one name; take another name"
             )
 
     @property
     def _metrics(self) -> list[tuple[str, str, str]]:
-        """Names of the metrics as they are given, the mark of a program, and the program."""
-        return [one.partition(_BY_PROGRAM) for one in self.metrics or DEFAULT_METRICS]
+        """Name of each metric, the mark of a program, and the program."""
+        return [metric.partition(_BY_PROGRAM) for metric in self.metrics or DEFAULT_METRICS]
 
     @property
     def files(self) -> list[str]:
@@ -169,31 +177,28 @@ class MeasureOptions:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the metrics, each once, in place of `discourse` those that it stands for."""
-        found = [_COUNTS if name == DISCOURSE else (name,) for name, *_ in self._metrics]
-        return tuple(dict.fromkeys(chain(*found)))
+        names = [_COUNTS if name == DISCOURSE else (name,) for name, *_ in self._metrics]
+        return tuple(dict.fromkeys(chain(*names)))
 
     def loaded_metrics(
         self, notices: Notices
     ) -> tuple[Bleu, dict[str, TextMetric | ProgramMetric]]:
-        """BLEU with the tokenizer, and the other metrics by name; UsageError for unknown ones.
-
-        Programs are started, and their answers kept in the score cache.
-        """
+        """BLEU and the other metrics by name, programs started; UsageError for unknown ones."""
         from rerank.metrics import bleu, metric
 
-        found: dict[str, TextMetric | ProgramMetric] = {}
+        metrics: dict[str, TextMetric | ProgramMetric] = {}
         tokenize = self.tokenize or "none"
         programs = {name: program for name, mark, program in self._metrics if mark}
         for name in self.names:
             if name in programs:
-                found[name] = _program_metric(name, programs[name], notices)
+                metrics[name] = _program_metric(name, programs[name], notices)
             elif name in KINDS_OF_BLEU:
-                found[name] = attribute(KINDS_OF_BLEU[name])(tokenize)
+                metrics[name] = attribute(KINDS_OF_BLEU[name])(tokenize)
             elif name in OF_DOCUMENTS:
-                found[name] = attribute(OF_DOCUMENTS[name])()
+                metrics[name] = attribute(OF_DOCUMENTS[name])()
             elif name != "bleu":
-                found[name] = metric(name)
-        return bleu.Bleu(tokenize), found
+                metrics[name] = metric(name)
+        return bleu.Bleu(tokenize), metrics
 
     def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
         """File of values of each system, the baseline first, by name of the metric.
@@ -201,29 +206,128 @@ class MeasureOptions:
         UsageError for a file of no system, for a system without one, and for a name that is taken.
         """
         names = list(map(str, systems))
-        found: dict[str, dict[str, str]] = {}
+        by_metric: dict[str, dict[str, str]] = {}
         for name, value in self.scores:
             option = f"--scores {name}={value}"
             if name in METRICS or name in _OTHERS:
                 raise UsageError(f"{option}: {name} is a metric of rerank; take another name")
-            known = [one for one in names if value.startswith(f"{one}:") and value != f"{one}:"]
+            known = [x for x in names if value.startswith(f"{x}:") and value != f"{x}:"]
             if not known:
                 raise UsageError(
                     f"{option}: expected HYP:FILE with HYP one of {', '.join(names)}, as they are "
                     "given"
                 )
             system = max(known, key=len)
-            if system in found.setdefault(name, {}):
+            if system in by_metric.setdefault(name, {}):
                 raise UsageError(f"{option}: two files for {system}; give one")
-            found[name][system] = value.removeprefix(f"{system}:")
-        for name, files in found.items():
+            by_metric[name][system] = value.removeprefix(f"{system}:")
+        for name, files in by_metric.items():
             for system in names:
                 if system not in files:
                     raise UsageError(
                         f"--scores {name}=…: expected values of all translations, found none of "
                         f"{system}; add --scores {name}={system}:FILE"
                     )
-        return {name: [files[system] for system in names] for name, files in found.items()}
+        return {name: [files[system] for system in names] for name, files in by_metric.items()}
+
+
+@record
+class DecodingFiles:
+    """Files of a decoding."""
+
+    trace: str = option("Trace of decode --trace.", type=FILE)
+    baseline: tuple[str, ...] = option(
+        "Text, or trace of another decoding of the same lists, that the decoding is compared "
+        "with.\n\n"
+        "A text has a line per sentence; of several texts the one with the best BLEU is "
+        "taken. Default: of lists of --systems the best system, else the first candidates.",
+        type=FILE,
+        default=(),
+    )
+    beside: tuple[tuple[str, str], ...] = option(
+        "Another output of the same sentences, a text or a trace, beside the decoding's; "
+        "repeatable.\n\n"
+        "Its scores, its gains in documents and its texts of changed sentences stand beside "
+        "the decoding's.",
+        type=Pair("NAME=FILE, for example mbr=mbr.out", FILE),
+        default=(),
+        metavar="NAME=FILE",
+    )
+    summary: str | None = option(
+        "Summary of decode --summary: figures of the search.", type=FILE, default=None
+    )
+    decoding_weights: str | None = option(
+        "Weights file of the decoding: how it was tuned.", "--weights", type=FILE, default=None
+    )
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of all outputs, the baseline first; UsageError for two of one name."""
+        names = [*SYSTEMS, *(name for name, _ in self.beside)]
+        if twice := _twice(names):
+            raise UsageError(f"--beside {twice}=…: another output has this name; take another one")
+        return names
+
+
+@record
+class ReportedTexts:
+    """Documents, references and sources of the decoding."""
+
+    documents: DocumentOptions = part(DocumentOptions)
+    references: ReferenceFiles = part(ReferenceFiles, without={"drop_unreferenced"})
+    source: str | None = option(
+        "Text in the source language, one sentence per line.", type=FILE, default=None
+    )
+
+
+@record
+class Page:
+    """How the report is shown."""
+
+    title: str | None = option("Title of the page.", type=TEXT, default=None)
+    show_documents: int = option(
+        "Number of documents whose changed sentences are shown: the best, the worst, and some by "
+        "chance.",
+        type=Whole(),
+        default=250,
+        rare=True,
+    )
+    seed: int = option(
+        "Random seed of intervals, tests and chance.",
+        type=SEED,
+        default=1,
+        rare=True,
+    )
+    form: str = form_option("html", "json", help="A page for people, or its numbers for machines.")
+    out: str = option("The page.", type=FILE, default="-")
+    figures: Path | None = option(
+        "Folder for figures for papers, as PDF and SVG: gains of documents, what features add.",
+        type=FOLDER,
+        default=None,
+        metavar="DIR",
+    )
+    curves: tuple[tuple[str, str], ...] = option(
+        "Learning curve of train-lm --curve for the figures; repeatable.",
+        "--curve",
+        type=Pair("NAME=FILE, for example codclm=codclm.curve", FILE),
+        default=(),
+        metavar="NAME=FILE",
+        rare=True,
+        needs={"figures": "for the figures of --figures DIR; give it"},
+    )
+
+
+@record
+class ReportOptions:
+    """Options of `rerank report`."""
+
+    decoding: DecodingFiles = part(DecodingFiles, "Decoding")
+    texts: ReportedTexts = part(ReportedTexts, "References")
+    measures: MeasureOptions = part(
+        MeasureOptions, "Measures", without={"detokenize", "detruecase", "weights"}
+    )
+    page: Page = part(Page, "Page")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
 def _program_metric(name: str, program: str, notices: Notices) -> ProgramMetric:
@@ -231,20 +335,18 @@ def _program_metric(name: str, program: str, notices: Notices) -> ProgramMetric:
     from rerank.files.cache import Cache, cache_folder, cache_limit
     from rerank.scorers.programs import ProgramMetric
 
-    found = ProgramMetric(name, program)
-    found.estimator.keep_in(Cache(cache_folder(), notices, cache_limit()))
-    return found
+    metric = ProgramMetric(name, program)
+    metric.estimator.keep_in(Cache(cache_folder(), notices, cache_limit()))
+    return metric
 
 
-def tokenizer_of(given: str | None, references: Sequence[FilePath], announce: Printer) -> str:
-    """The tokenizer of BLEU: the given one, or 13a for references in a format of untokenised texts.
+def tokenizer_of(chosen: str | None, references: Sequence[FilePath], announce: Printer) -> str:
+    """The tokenizer of BLEU: the chosen one, or 13a for references in formats of untokenised texts.
 
     Such are XML, SGML, JSON and test sets; plain lines are tokenised. The choice of 13a is said.
     """
-    from rerank.formats.document_files import PREFIX, read_texts
-
-    if given is not None:
-        return given
+    if chosen is not None:
+        return chosen
     for path in references:
         file, named = file_of(path), False
         with suppress(InputError):  # reported where the text is read

@@ -52,8 +52,8 @@ def render(report: RunReport) -> str:
     base, ours, *others = evaluation.systems if evaluation else (None, None)
     ranked = ranking(report)
     gains = [d.gain or 0.0 for d in report.documents]
-    features = [one for one in explanation.ranked() if one[1] or one[2]]
-    features.sort(key=lambda one: -abs(one[2]))
+    features = [feature for feature in explanation.ranked() if feature[1] or feature[2]]
+    features.sort(key=lambda feature: -abs(feature[2]))
     return environment.get_template("report.html").render(
         report=report,
         base=base,
@@ -85,9 +85,9 @@ def ranking(report: RunReport) -> list[int]:
     """
 
     def rank(i: int) -> tuple[float, int]:
-        one: ReportedDocument = report.documents[i]
-        gain = one.changed / max(1, one.sentences) if one.gain is None else one.gain
-        return -gain, i
+        document: ReportedDocument = report.documents[i]
+        share = document.changed / max(1, document.sentences)
+        return -(share if document.gain is None else document.gain), i
 
     return sorted(range(len(report.documents)), key=rank)
 
@@ -95,27 +95,25 @@ def ranking(report: RunReport) -> list[int]:
 def examples(report: RunReport) -> list[tuple[str, int, ChangedSentence]]:
     """The shown sentences with the median gain and the median loss in chrF, and the largest loss.
 
-    Without losses, the largest gain. Each with what it is and the number of its document; without
-    references, the first one.
+    Without losses, the largest gain; without references, the first sentence. Each with what it is
+    and the number of its document.
     """
-    shown = [
-        (d, one) for d, document in enumerate(report.documents) for one in document.shown or ()
-    ]
+    shown = [(d, s) for d, document in enumerate(report.documents) for s in document.shown or ()]
     if not shown or shown[0][1].chrf is None:
-        return [("A changed sentence", *one) for one in shown[:1]]
-    by_gain = sorted(shown, key=lambda one: one[1].chrf or 0.0)
-    losses = [one for one in by_gain if (one[1].chrf or 0.0) <= -LEAST]
-    gains = [one for one in by_gain if (one[1].chrf or 0.0) >= LEAST]
-    found = [("A typical change (the median of the gains in chrF)", by_gain[len(by_gain) // 2])]
-    if losses:
-        found += [("A typical loss (the median of the losses in chrF)", losses[len(losses) // 2])]
-        found += [("The largest loss in chrF", losses[0])]
-    elif gains:
-        found += [("The largest gain in chrF", gains[-1])]
-    kept: dict[int, tuple[str, int, ChangedSentence]] = {}
-    for title, (d, one) in found:
-        kept.setdefault(id(one), (title, d, one))
-    return list(kept.values())
+        return [("A changed sentence", *first) for first in shown[:1]]
+    gains = [sentence.chrf or 0.0 for _, sentence in shown]
+    ranked = sorted(range(len(shown)), key=gains.__getitem__)
+    losing = [i for i in ranked if gains[i] <= -LEAST]
+    gaining = [i for i in ranked if gains[i] >= LEAST]
+    chosen = {ranked[len(ranked) // 2]: "A typical change (the median of the gains in chrF)"}
+    if losing:
+        chosen.setdefault(
+            losing[len(losing) // 2], "A typical loss (the median of the losses in chrF)"
+        )
+        chosen.setdefault(losing[0], "The largest loss in chrF")
+    elif gaining:
+        chosen.setdefault(gaining[-1], "The largest gain in chrF")
+    return [(title, *shown[i]) for i, title in chosen.items()]
 
 
 def _runs(before: str, after: str) -> list[tuple[str, str]]:

@@ -15,30 +15,50 @@ from typing import Any
 import numpy as np
 
 from rerank.corpus.documents import Documents
-from rerank.errors import InputError
-from rerank.files.paths import display
-from rerank.formats.run_records import Choice, read_trace
-from rerank.formats.weights import FIRST
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import InputFiles
+from rerank.files.outputs import check_outputs
+from rerank.files.paths import FilePath, display, file_of
+from rerank.files.run_files import command_line
+from rerank.files.signature import __version__, file_entry
+from rerank.formats.document_files import chosen_documents
+from rerank.formats.run_records import Choice, is_trace, read_summary, read_trace
+from rerank.formats.translations import files_of, read_translation, read_with_documents
+from rerank.formats.weight_files import read_weights
+from rerank.formats.weights import FIRST, Weights
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
+from rerank.metrics.significance import idle
 from rerank.notices import Notices
-from rerank.report.comparison import EvaluatedTexts, SystemText
+from rerank.report.comparison import (
+    EvaluatedTexts,
+    SystemText,
+    announce_programs,
+    by_domain,
+    evaluate,
+    leads,
+    values_of,
+)
 from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
+from rerank.report.measures import DecodingFiles, ReportOptions, tokenizer_of
+from rerank.tuning.objective import metrics_of
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
 LEAST = 0.05  # gain of a sentence in chrF that is not 0.0 with one digit
 SENTENCES = 5000  # that are shown at most: a page of some 5 MB
+References = Sequence[Sequence[bytes]]  # of each sentence; empty without any
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedSentence:
     """A sentence whose text is not the baseline's.
 
-    number: in its document, from 0; before: the text that was chosen for the sentence before;
-    rank: of the choice in its list, from 0; alone: the text without context, if it is another one;
-    added: what each feature adds to the lead over the baseline, times its weight, empty where that
-    is not known; engines: of which systems the choice is the output; chrf: gain in sentence chrF2,
-    None without references; others: texts of other outputs.
+    number: in its document, from 0; before: the chosen text of the sentence before; rank: of the
+    choice in its list, from 0; alone: the text without context, if it is another; added: what each
+    feature adds to the lead over the baseline, empty where that is not known; engines: systems
+    whose output it is; chrf: gain in sentence chrF2, None without references; others: texts of
+    other outputs.
     """
 
     number: int
@@ -61,10 +81,9 @@ class ReportedDocument:
     """A document: BLEU of the baseline and of the decoding, counts, and what the search says.
 
     BLEU is None without references. by_context: sentences whose text would be another without
-    context, None where no score depends on other sentences; exact, gap, score_gain: of a summary,
-    gap and gain in model score; shown: its changed sentences, or the first of them, None for a
-    document that is only counted; domain: None where no file tells it; better, worse: changed
-    sentences that are so by chrF, None without references.
+    context, None where no score depends on other sentences; exact, gap, score_gain: of a summary;
+    shown: its first changed sentences, None for a document that is only counted; domain: None where
+    no file tells it; better, worse: changed sentences that are so by chrF, None without references.
     """
 
     id: str
@@ -94,13 +113,12 @@ class RunReport:
     """A decoding beside its baseline.
 
     evaluation: of the baseline, the decoding and other outputs, None without references; baseline:
-    what it is;
-    rivals: BLEU of the texts of which it is the best; search: figures of the summary; weights: by
-    feature; remarks: about them, for people; tuning: their provenance; inputs: (what it is, file
-    name, first digits of SHA-256); commands: of the tuning, the decoding and the page.
-    domains: BLEU of both systems in the documents of each domain, if there are several;
-    without_context: BLEU of what would be chosen without context, None where that is not known;
-    leads: BLEU of the decoding against each other output.
+    what it is; rivals: BLEU of the texts of which it is the best; search: figures of the summary;
+    weights: by feature; remarks: about them; tuning: their provenance; inputs: (what it is, file
+    name, first digits of SHA-256); commands: of the tuning, the decoding and the page; domains:
+    BLEU in the documents of each domain, if there are several; without_context: BLEU of what would
+    be chosen without context, None where that is not known; leads: BLEU of the decoding against
+    each other output.
     """
 
     title: str
@@ -124,13 +142,202 @@ class RunReport:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
         return {
             "schema": 1,
-            **{one.name: getattr(self, one.name) for one in fields(self)},
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "evaluation": self.evaluation and self.evaluation.to_dict(),
             "explanation": self.explanation.to_dict(),
-            "documents": [{**asdict(one), "gain": one.gain} for one in self.documents],
-            "domains": {name: [asdict(one) for one in own] for name, own in self.domains.items()},
-            "leads": {name: asdict(one) for name, one in self.leads.items()},
+            "documents": [
+                {**asdict(document), "gain": document.gain} for document in self.documents
+            ],
+            "domains": {name: [*map(asdict, scores)] for name, scores in self.domains.items()},
+            "leads": {name: asdict(lead) for name, lead in self.leads.items()},
         }
+
+
+def run_report(options: ReportOptions, notices: Notices) -> RunReport:
+    """The report of a decoding. The trace is read twice.
+
+    Memory: the chosen texts of the corpus, and what is shown.
+    """
+    files, page, described = options.decoding, options.page, options.texts
+    score_files = options.measures.score_files(files.systems)
+    read = _files(options, [path for paths in score_files.values() for path in paths])
+    if "-" in (files.trace, *files.baseline, *dict(files.beside).values()):
+        raise UsageError("-: a trace is read twice; give the name of a file")
+    check_outputs([page.out], read.values())
+    inputs = InputFiles(read.values())
+    documents, references = _documents(options, notices)
+    tuned = files.decoding_weights
+    weights = Weights({}) if tuned is None else read_weights(tuned, notices)
+    tokenizer = tokenizer_of(
+        options.measures.tokenize, described.references.references, options.messages.announce
+    )
+    measures = replace(options.measures, tokenize=tokenizer)
+    if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
+        measures = replace(measures, weights=tuned)
+    metrics = measures.loaded_metrics(notices)
+    decoding, baseline, rivals = _decoding(
+        files, documents, references, metrics[0], notices, scored=bool(score_files)
+    )
+    sources = summary = None
+    if described.source is not None:
+        model = "the references" if references else "the trace"
+        sources = read_translation(described.source, documents, notices, model=model, role="source")
+    if files.summary is not None:
+        summary = read_summary(files.summary, documents.ids, notices)
+    entries = {what: file_entry(path) for what, path in read.items()}
+    first = next(read_trace(files.trace, files.trace, Notices()), None)
+    decoded_by = None if first is None else first.run.get("command")
+    lines = {"tuning": weights.provenance.get("command"), "decoding": decoded_by}
+    lines["page"] = command_line()
+    result = RunReport(
+        title=page.title or f"Reranking of {documents.n_sentences:,} sentences",
+        version=__version__,
+        explanation=Explanation.of(decoding.choices(Notices())),
+        search=summary and {key: summary[key] for key in summary if key != "documents"},
+        weights=weights.by_value | dict(weights.sparse),
+        remarks=weights.remarks(),
+        tuning=weights.provenance,
+        inputs=[(what, x["file"], x["digest"]) for what, x in entries.items() if x is not None],
+        commands={what: line for what, line in lines.items() if isinstance(line, str)},
+        baseline=baseline,
+        rivals=rivals,
+    )
+    losses = dict.fromkeys(documents.ids, 0.0)
+    if references:
+        texts = decoding.texts(files.systems, references, sources)
+        evaluation = evaluate(
+            documents,
+            texts,
+            measures,
+            notices,
+            metrics=metrics,
+            score_files=score_files,
+            seed=page.seed,
+        )
+        announce_programs(metrics[1], options.messages.announce)
+        losses = {
+            document.id: document.bleu[0] - document.bleu[1] for document in evaluation.documents
+        }
+        models, by_value = weights.provenance.get("models"), weights.by_value
+        figures = [
+            (name, by_value.get(name, 0.0), result.explanation.decided[name])
+            for name in (models if isinstance(models, dict) else {})
+        ]
+        evaluation = replace(evaluation, idle=idle(figures, result.explanation.sentences))
+        result = replace(result, evaluation=evaluation)
+        result = _with_bleu(result, decoding, texts, metrics[0], page.seed)
+    shown = shown_documents(losses, page.show_documents, page.seed)
+    reported = reported_documents(decoding, result.evaluation, summary, references, sources, shown)
+    inputs.check()
+    return replace(result, documents=reported)
+
+
+def _with_bleu(
+    report: RunReport, decoding: Decoding, texts: EvaluatedTexts, bleu: Bleu, seed: int
+) -> RunReport:
+    """The report with BLEU of each domain, without context, and against each other output."""
+    documents, without_context = decoding.documents, None
+    if report.explanation.by_context is not None:
+        alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
+        (without_context,) = values_of(alone, bleu, documents)
+    both = replace(texts, systems=texts.systems[:2])
+    return replace(
+        report,
+        domains=by_domain(documents, both, bleu, seed),
+        without_context=without_context,
+        leads=dict(zip(decoding.others, leads(documents, texts, bleu, seed), strict=True)),
+    )
+
+
+def _documents(options: ReportOptions, notices: Notices) -> tuple[Documents, References]:
+    """Documents and the references of their sentences; without references, those of the trace."""
+    described, trace = options.texts, options.decoding.trace
+    docs, no_docs = described.documents.file, described.documents.no_docs
+    references = described.references.references
+    if references:
+        return read_with_documents(docs, no_docs, references, notices)
+    if options.measures.scores:
+        raise UsageError("--scores: values are compared beside references; give --ref FILE, too")
+    sizes: dict[str, int] = {}
+    for choice in read_trace(trace, trace, Notices()):
+        sizes[choice.document] = max(choice.sentence + 1, sizes.get(choice.document, 0))
+    if docs is None and no_docs is None:
+        return Documents.of_sizes(sizes), []
+    return chosen_documents(docs, no_docs, lambda: sum(sizes.values()), notices), []
+
+
+def _decoding(
+    files: DecodingFiles,
+    documents: Documents,
+    references: References,
+    bleu: Bleu,
+    notices: Notices,
+    *,
+    scored: bool,
+) -> tuple[Decoding, str, dict[str, float]]:
+    """The decoding beside its baseline, the name of that, and BLEU of those it is the best of."""
+
+    def output(path: str) -> Sequence[bytes]:
+        """The lines of a text, or those that a trace has chosen."""
+        if is_trace(path):
+            return Decoding(path, None, documents, notices).after
+        model = "the references" if references else "the trace"
+        return read_translation(path, documents, notices, model=model)
+
+    rivals: Mapping[str, Sequence[bytes]] = {
+        display(path): output(path) for path in files.baseline if not is_trace(path)
+    }
+    if len(files.baseline) > max(1, len(rivals)):
+        raise UsageError("--baseline: expected texts or one trace, found both or several; give one")
+    trace = None if rivals else next(iter(files.baseline), None)
+    decoding = Decoding(files.trace, trace, documents, notices)
+    decoding.others = {name: output(path) for name, path in files.beside}
+    if not files.baseline and references and len(decoding.outputs) > 1:
+        rivals = decoding.outputs
+    if not rivals:
+        return decoding, FIRST if trace is None else display(trace), {}
+    if len(rivals) > 1 and not references:
+        raise UsageError(
+            "--baseline: the best of several texts is found by references; give --ref FILE, too"
+        )
+    values = {}
+    if references:
+        texts = [SystemText(name, lines) for name, lines in rivals.items()]
+        scores = values_of(EvaluatedTexts(references, texts), bleu, documents)
+        values = dict(zip(rivals, scores, strict=True))
+    name = max(rivals, key=lambda name: values.get(name, 0.0))
+    if len(rivals) > 1 and scored:
+        raise UsageError(
+            f"--scores: values of one baseline are needed, and the best of several is {name}; "
+            "give its text, and no other, as --baseline FILE"
+        )
+    decoding.against(rivals[name])
+    return decoding, name, values
+
+
+def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
+    """All files that are read, by what they are."""
+    decoding, described, number = options.decoding, options.texts, len(options.decoding.baseline)
+    docs, source, beside = described.documents.file, described.source, dict(decoding.beside)
+    files: dict[str, FilePath | None] = {
+        "trace": decoding.trace,
+        "summary": decoding.summary,
+        "weights": decoding.decoding_weights,
+        "source": files_of([source], "source")[0] if source is not None else None,
+        "documents": files_of([docs], "documents")[0] if docs is not None else None,
+    }
+    others = zip(beside, files_of(list(beside.values()), "system"), strict=True)
+    files |= {f"beside {name}": path for name, path in others}
+    for i, path in enumerate(files_of(decoding.baseline, "system"), 1):
+        files[f"baseline {i}" if number > 1 else "baseline"] = path
+    several = {
+        "scores": dict.fromkeys(map(file_of, scores)),
+        "words": options.measures.files,
+        "reference": files_of(described.references.references, "reference"),
+    }
+    for what, paths in several.items():
+        files |= {f"{what} {i}": path for i, path in enumerate(paths, 1)}
+    return {what: path for what, path in files.items() if path is not None}
 
 
 class Decoding:
@@ -144,7 +351,7 @@ class Decoding:
         self, trace: str | Path, baseline: str | Path | None, documents: Documents, notices: Notices
     ) -> None:
         self._trace, self._baseline, self._notices = trace, baseline, notices
-        self._given: Sequence[bytes] | None = None
+        self._text: Sequence[bytes] | None = None  # the baseline, if it is a text
         self.outputs: dict[str, list[bytes]] = {}
         self.others: Mapping[str, Sequence[bytes]] = {}
         self.documents = documents
@@ -178,7 +385,7 @@ class Decoding:
 
     def against(self, lines: Sequence[bytes]) -> None:
         """Take the lines of a text, one for each sentence, as the baseline."""
-        self._given = lines
+        self._text = lines
         self.before = list(lines)
 
     def texts(
@@ -192,16 +399,13 @@ class Decoding:
         systems = starmap(SystemText, zip(names, lines, strict=True))
         return EvaluatedTexts(references, [*systems], sources)
 
-    def _beside_text(self, choice: Choice) -> Choice:
-        """The choice beside the baseline that is a text."""
-        if self._given is None or choice.document not in self.places:
-            return choice
-        line = self.places[choice.document][0] + choice.sentence
-        return _beside(choice, self._given[line].decode())
-
     def choices(self, notices: Notices) -> Iterator[Choice]:
         """The choices, those of a baseline in place of the first candidates."""
-        yield from map(self._beside_text, self._choices(notices))
+        for choice in self._choices(notices):
+            if self._text is not None and choice.document in self.places:
+                line = self.places[choice.document][0] + choice.sentence
+                choice = _beside(choice, self._text[line].decode())
+            yield choice
 
     def _choices(self, notices: Notices) -> Iterator[Choice]:
         ours = read_trace(self._trace, display(self._trace), notices)
@@ -209,20 +413,21 @@ class Decoding:
             yield from ours
             return
         name = display(self._baseline)
-        for own, other in zip_longest(ours, read_trace(self._baseline, name, notices)):
-            if own is None:
+        for choice, other in zip_longest(ours, read_trace(self._baseline, name, notices)):
+            if choice is None:
                 raise InputError(
                     f"expected as many sentences as {display(self._trace)} has, found more; give "
                     "traces of the same lists",
                     source=name,
                 )
-            if other is None or (other.document, other.sentence) != (own.document, own.sentence):
+            place = choice.document, choice.sentence
+            if other is None or (other.document, other.sentence) != place:
                 raise InputError(
                     f"expected the sentences of {display(self._trace)} in their order, but not "
-                    f"sentence {own.sentence} of {own.document!r}; give traces of the same lists",
+                    f"sentence {place[1]} of {place[0]!r}; give traces of the same lists",
                     source=name,
                 )
-            yield replace(_beside(own, other.texts["chosen"]), first=other.chosen)
+            yield replace(_beside(choice, other.texts["chosen"]), first=other.chosen)
 
 
 def _beside(choice: Choice, text: str | None) -> Choice:
@@ -258,10 +463,7 @@ def reported_documents(
     sources: Sequence[bytes] | None,
     chosen: set[str],
 ) -> list[ReportedDocument]:
-    """All documents, with the first changed sentences of those that are shown.
-
-    targets: references of each sentence, empty without any.
-    """
+    """All documents, with the first changed sentences of those that are shown."""
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
     changed, by_context, contexts = Counter[str](), Counter[str](), False
@@ -284,21 +486,21 @@ def reported_documents(
                     choice.alone["text"] if choice.alone and choice.by_context else None,
                     choice.over_first,
                     choice.systems or (),
-                    others={name: own[line].decode() for name, own in decoding.others.items()},
+                    others={name: text[line].decode() for name, text in decoding.others.items()},
                 )
             )
-    searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}
+    searches = {} if summary is None else {x["id"]: x for x in summary["documents"]}
     documents = () if evaluation is None else evaluation.documents
-    bleu = {one.id: (one.bleu[0], one.bleu[1]) for one in documents}
-    found = []
+    bleu = {scores.id: scores.bleu[:2] for scores in documents}
+    reported = []
     for name, (start, stop) in decoding.places.items():
         search, shown = searches.get(name, {}), changes.get(name)
         gains = sentence_gains(decoding, start, stop, targets) if targets else None
         if gains is not None and shown:
-            shown = [replace(one, chrf=gains.get(one.number, 0.0)) for one in shown]
+            shown = [replace(change, chrf=gains.get(change.number, 0.0)) for change in shown]
         before_bleu, after_bleu = bleu.get(name, (None, None))
         score, first = search.get("score"), search.get("baseline_score")
-        found.append(
+        reported.append(
             ReportedDocument(
                 name,
                 stop - start,
@@ -315,7 +517,7 @@ def reported_documents(
                 None if gains is None else sum(gain <= -LEAST for gain in gains.values()),
             )
         )
-    return found
+    return reported
 
 
 def sentence_gains(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
-from rerank.formats.unsegmented import UnsegmentedText
+from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rerank.formats.weights import Weights
     from rerank.runs.lists import Lists
 
+Result = TypeVar("Result")
 KBEST_HELP = (
     "K-best list of Moses, Marian, fairseq and others; - is standard input; repeatable.\n\n"
     "Plain or compressed by gzip, xz or bzip2; `rerank list formats` shows the formats. Several "
@@ -556,3 +558,25 @@ def print_result(result: Any, form: str) -> None:
         with fitting(width()):
             text = getattr(result, f"to_{form}")()
     show(text.removesuffix("\n"), for_people=form == "text")
+
+
+def printed(work: Callable[[Any, Notices], Result]) -> Callable[[Any], Result]:
+    """A command that collects its warnings, and prints them and then the result of its work.
+
+    In the form of `--format`; a result that is a text is said unless the command is quiet.
+    """
+
+    @wraps(work)
+    def command(options: Any) -> Result:
+        messages: Messages = options.messages
+        if isinstance(machine := getattr(options, "machine", None), Machine):
+            messages.announce_threads(machine.threads)
+        with messages.warnings() as notices:
+            result = work(options, notices)
+        if isinstance(result, str):
+            messages.announce(result)
+        elif result is not None and process_number() == 0:
+            print_result(result, options.form)
+        return result
+
+    return command

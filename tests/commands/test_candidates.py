@@ -181,8 +181,7 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     assert "first at src:2 [R520 blank-source-line]" in told
     strict = f"{RUN} {MODEL},long=cut --strict"
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
-    allowed = "--allow blank-source-line --allow candidate-cut-at"
-    translator.ok(f"{strict} {allowed}")  # long=cut asks for what is cut
+    translator.ok(f"{strict} --allow blank-source-line")  # long=cut asks for what is cut
 
 
 def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: World) -> None:

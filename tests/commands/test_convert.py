@@ -306,23 +306,6 @@ def write_words(world: World, lists: list[Words]) -> None:
     world.write("list", [f"{t} ||| {text} ||| A= {n} ||| 1" for n, (t, text) in enumerate(rows)])
 
 
-@in_world
-@given(lists=of_words)
-def test_figures_of_diversity_are_means_over_all_pairs(lists: list[Words], world: World) -> None:
-    write_words(world, lists)
-    names, *rows = (x.split("\t") for x in world.ok("diversity --kbest list --format tsv").lines)
-    assert names == ["id", "candidates", "distinct", "distance", "relative"]
-    for t, (own, row) in enumerate(zip(lists, rows, strict=True)):
-        pairs = [(a, b, distance(a, b)) for a, b in combinations(own, 2)]
-        assert row[:3] == [str(t), str(len(own)), str(len({" ".join(words) for words in own}))]
-        if pairs:
-            assert float(row[3]) == sum(d for *_, d in pairs) / len(pairs)
-            shares = [d / max(len(a), len(b), 1) for a, b, d in pairs]
-            assert float(row[4]) == pytest.approx(sum(shares) / len(pairs), rel=1e-12)
-        else:
-            assert row[3:] == ["", ""]
-
-
 @pytest.mark.parametrize("n_words", [2, 100])
 def test_distances_of_long_candidates_are_those_of_the_table(n_words: int, world: World) -> None:
     """Lengths around 64 and 128, where blocks of the table end."""

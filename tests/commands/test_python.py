@@ -556,28 +556,6 @@ def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
 # Tuning and evaluation
 
 
-@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # sentences without candidates
-def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
-    world.draw()
-    command = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start start.json"
-    world.ok(f"{command} --out w.json")
-    lines = iter(world.lines("dev.ref"))
-    documents = list(rerank.read("dev.kbest", "dev.docs"))
-    references = [[next(lines) for _ in document.sentences] for document in documents]
-    found = rerank.tune(documents, references, start="start.json")
-    tuned = world.json("w.json")
-    assert {name: [*values] for name, values in found.dense.items()} == tuned["weights"]
-    assert found.alpha == tuned["alpha"]
-    start: Any = {"LM0": 0.5, "TM0": [0.25, 0.25], "short": 0.5}
-    how: Any = {"start": start, "features": ["LM0"], "scorers": {"short": short}}
-    one = rerank.tune(documents, references, **how)
-    assert (one.dense["TM0"], one.dense["short"]) == ((0.25, 0.25), (0.5,))
-    decoded = [Reranker(w).decode(documents) for w in (found, "w.json")]
-    assert [one.choices for one in decoded[0]] == [one.choices for one in decoded[1]]
-    with pytest.raises(TypeError, match="did you mean 'seed'"):
-        rerank.tune(documents, references, seeed=1)
-
-
 class Repeats:
     """A scorer of order 1: words of a candidate that the candidate before it has as well."""
 

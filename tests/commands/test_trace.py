@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from hashlib import sha256
-from itertools import product
 from typing import Any
 
-import numpy as np
 import pytest
 from support.definitions import definition
 from support.programs import ESTIMATOR
@@ -18,7 +15,6 @@ from support.world import TUNE, World
 
 LISTS = [["the lamp is lit", "it burns", "it burns"], [], ["she is", "no one"], ["lamp"], ["it"]]
 LISTS[-1] += ["a light", "no light", "one"]
-LENGTHS = [len(own) for own in LISTS if own]
 WEIGHTS = {"LM0": 0.5, "TM0": [0.25, -0.5], "lm": 1.5, "lmoov": 2.0}
 NAMES = ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"]
 VALUES = dict(zip(NAMES, [0.5, 0.25, -0.5, 1.5, 2.0], strict=True))
@@ -62,12 +58,6 @@ def traced(world: World, options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in world.lines("trace")]
 
 
-def copies(s: int, chosen: int) -> list[int]:
-    """Candidates at place s that have the text of the chosen one, itself included."""
-    own = [texts for texts in LISTS if texts][s]
-    return [k for k, text in enumerate(own) if text == own[chosen]]
-
-
 def choices(lines: list[dict[str, Any]]) -> tuple[int, ...]:
     return tuple(line["chosen"] for line in lines)
 
@@ -94,56 +84,6 @@ def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
         over = {name: weighted[name] - VALUES[name] * other[name] for name in NAMES}
         assert line["over_first"] == pytest.approx(over | sparse, abs=1e-3)
         assert line["first"] == 0
-
-
-def test_a_margin_is_to_the_best_candidate_of_another_text_after_the_same_sentences(
-    values: Any, world: World
-) -> None:
-    lines = traced(world, "--search greedy")
-    path = choices(lines)
-    for s, line in enumerate(lines):
-        totals = [values((*path[:s], k), s)["total"] for k in range(LENGTHS[s])]
-        others = {k: total for k, total in enumerate(totals) if k not in copies(s, path[s])}
-        if not others:
-            assert line["margin"] is line["runner_up"] is line["over_runner_up"] is None
-            continue
-        assert line["margin"] == pytest.approx(totals[path[s]] - max(others.values()), abs=1e-3)
-        assert line["runner_up"] == max(others, key=others.__getitem__)
-        assert sum(line["over_runner_up"].values()) == pytest.approx(line["margin"], abs=1e-4)
-
-
-def scores(values: Any) -> dict[tuple[int, ...], float]:
-    """Of all paths."""
-    return {
-        path: sum(values(path, s)["total"] for s in range(len(path)))
-        for path in product(*map(range, LENGTHS))
-    }
-
-
-def test_path_margins_and_marginals_of_order_one_are_those_of_all_paths(
-    values: Any, world: World
-) -> None:
-    """At a larger order there are no margins of paths, and no marginals without a posterior."""
-    alpha = 0.25
-    lines, plain = traced(world, f"--search ffbs --alpha {alpha}"), traced(world, "")
-    if world.ok(DECODE.replace(" -q", "")).err.count("unbounded order"):
-        assert {line["path_margin"] for line in plain} == {None}
-        assert {line["marginal"] for line in plain} == {None}
-        return
-    truth = scores(values)
-    paths, totals = list(truth), np.array(list(truth.values()))
-    shares = np.exp(alpha * (totals - totals.max()))
-    shares /= shares.sum()
-    for s, (line, own) in enumerate(zip(lines, plain, strict=True)):
-        through = [[i for i, one in enumerate(paths) if one[s] == k] for k in range(LENGTHS[s])]
-        assert line["marginals"] == pytest.approx([shares[i].sum() for i in through], abs=1e-3)
-        assert line["marginal"] == line["marginals"][line["chosen"]]
-        assert own["marginal"] is own["marginals"] is None
-        best = [totals[i].max() for i in through]
-        others = [x for k, x in enumerate(best) if k not in copies(s, own["chosen"])]
-        expected = best[own["chosen"]] - max(others) if others else math.inf
-        found = own["path_margin"]
-        assert (math.inf if found is None else found) == pytest.approx(expected, abs=1e-3)
 
 
 def test_choices_without_context_are_those_of_sentences_alone(values: Any, world: World) -> None:

@@ -193,12 +193,6 @@ def perplexity_of(row: dict[str, str]) -> float:
     return next(float(value) for name, value in row.items() if "perplexity" in name)
 
 
-def test_a_seed_decides_the_model(world: World) -> None:
-    seeds = {"one": 5, "two": 5, "other": 6}
-    one, two, other = (trained(world, f"--model codclm --seed {n}", x) for x, n in seeds.items())
-    assert one.digest == two.digest != other.digest
-
-
 @pytest.mark.parametrize(
     ("options", "shape"),
     [
@@ -283,15 +277,6 @@ def test_the_recipe_of_lin_et_al_trains_the_levels_as_it_says(model: str, world:
     assert (epochs == sorted(epochs), epochs[-1]) == (True, len(stages))
     config = load_model(world.folder / "lm").model.config
     assert (config.hidden, config.embed) == (30, 30)
-
-
-def test_initial_weights_are_those_that_are_asked_for(world: World) -> None:
-    still = "--model codclm --recipe paper --embed 6 --hidden 6 --learning-rate 1e-9"
-    own, glorot = (
-        trained(world, f"{still} --init {init}", init).model.embedding.weight.detach().abs().max()
-        for init in ("own", "glorot")
-    )
-    assert float(own) < 0.1001 < 0.9 < float(glorot) <= 1.0  # √(6 / 6)
 
 
 def test_a_head_that_is_not_normalised_states_its_error(world: World) -> None:

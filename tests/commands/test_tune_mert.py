@@ -178,19 +178,6 @@ def test_no_weights_of_two_features_are_better_than_those_found(
     assert made(world)["bleu"] == pytest.approx(best, abs=1e-9)
 
 
-def test_no_move_of_a_single_weight_is_better(drawn: World) -> None:
-    """Where one pool holds all that is decoded, a search ends where no feature gains."""
-    drawn.ok(PLAIN)
-    best, weights = made(drawn)["bleu"], columns(drawn)
-    for column in range(len(weights)):
-        for factor in (-1.0, 0.8, 1.2):
-            moved = [*weights]
-            moved[column] *= factor
-            drawn.weights("moved.json", {"LM0": moved[0], "TM0": moved[1:3]})
-            output = decoded(drawn, weights="moved.json")
-            assert bleu(output, drawn.lines("dev.ref")).score <= best + 1e-9
-
-
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 @pytest.mark.parametrize("start", [[0.0, 0.0], [-1.0, 1.0]], ids=str)
 def test_a_planted_feature_is_found_from_any_start(

@@ -168,15 +168,6 @@ def test_lists_and_their_files_lead_to_the_same_weights(extracted: World, option
     assert columns(extracted)[0] >= 0.5 or "range" not in options
 
 
-def test_features_that_are_not_named_keep_their_weights(extracted: World) -> None:
-    extracted.write("bad.ini", "LM0= -1\nTM0= 0.5 0.25\n")
-    extracted.ok(PLAIN, "--start", "bad.ini", "--tune", "LM0")
-    assert dense(extracted)["TM0"] == (0.5, 0.25)
-    assert dense(extracted)["LM0"] > (0.0,)
-    assert made(extracted)["tuned"] == ["LM0"]
-    assert made(extracted)["bleu"] == pytest.approx(bleu_by_hand(extracted, "out.json"), rel=1e-12)
-
-
 def test_files_of_several_rounds_are_merged_and_duplicates_left_out(extracted: World) -> None:
     """Parts of the lists in two pairs of files, the second of them compressed."""
     extracted.ok(PLAIN, "--init", "init.opt")

@@ -205,7 +205,7 @@ COMMANDS += table(
 62-hf-seq2seq | {HF}t5 | t5: expected a causal language model, found t5, a sequence.*; give it as --lm NAME=seq2seq:t5 | {TRANSLATION}t5
 62-seq2seq-of-ours | {S} | the folder of a Hugging Face model is given as .* NAME=seq2seq:DIR | {SOUND_ONE}
 62-seq2seq-no-tokenizer | {TRANSLATION}bare | bare: .*with its tokenizer | {SOUND_ONE}
-62-seq2seq-pickle | {TRANSLATION}empty | empty: expected weights in \\*.safetensors, found only pytorch_model.bin; write | {SOUND_ONE}
+62-seq2seq-pickle | {TRANSLATION}empty | empty: expected model.safetensors or .*, found only pytorch_model.bin; write | {SOUND_ONE}
 62-seq2seq-of-marian | {TRANSLATION}npz | npz: expected config.json of .*; convert model.npz of Marian with .*convert_marian | {SOUND_ONE}
 """,
     {},
@@ -313,7 +313,7 @@ COMMANDS += table(
 66-adapter-dora | {HF}gpt,adapter=dora | dora/adapter_config.json: expected plain LoRA, found use_dora true; {DIR_ALONE} | {HF}gpt
 66-adapter-of-another-model | {HF}gpt,adapter=gpt2 | gpt2/adapter_model.safetensors: expected layers of LlamaForCausalLM, found base_model.model.transformer.*c_attn.lora_A.weight, a .*; give the model | {ADAPTED}
 66-adapter-for-a-text | perplexity hyp.txt --lm hf:gpt,adapter=dora | found use_dora true; {DIR_ALONE} | perplexity hyp.txt --lm hf:gpt,adapter=lora
-66-adapter-as-a-model | {HF}lora | lora: expected a whole model, found an adapter .*; give the folder of its model before it, as hf:DIR,adapter=lora | {ADAPTED}
+66-adapter-as-a-model | {HF}lora | lora: expected a whole model, found an adapter .*; give it behind the folder of its model: hf:DIR,adapter=lora | {ADAPTED}
 """,
     {},
     3,

@@ -67,7 +67,7 @@ FAULTS = [
     Fault("69-lists-of-paths-without-a-file", f"{DECODE} --n-best 2", "--n-best: the summary lists the paths of a document; give --summary FILE",
         exit=2, cure=f"{DECODE} --n-best 2 --summary s.json"),
     Fault("69-exhaustive-search-of-many-paths", f"{DECODE} --search exhaustive",
-        "--search exhaustive: exhaustive takes documents of at most 1,000,000 paths, this one has", {"dev.kbest": MANY, "dev.docs": "one\n" * 20},
+        "--search exhaustive: exhaustive takes documents of at most 1,000,000 paths, this has", {"dev.kbest": MANY, "dev.docs": "one\n" * 20},
         exit=2, cure=f"{DECODE} --search viterbi"),
     Fault("69-search-of-score-without-weights", "score --kbest dev.kbest --docs dev.docs --pair-scores dev.pairs --out - --search viterbi",
         "--search, its options and --default-weight are for the path decoded with --weights; give", {"dev.pairs": PAIRS}, exit=2,

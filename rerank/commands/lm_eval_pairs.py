@@ -1,0 +1,207 @@
+"""`rerank lm-eval pairs`: contrastive items from k-best lists."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from rerank.errors import InputError, UsageError
+from rerank.files.outputs import atomic, check_outputs
+from rerank.files.paths import display
+from rerank.notices import Notices
+from rerank.options import option, part, record
+from rerank.report.measures import check_word_lists
+from rerank.runs.options import ListFiles, Messages, ReferenceFiles, form_option, printed
+from rerank.values import FILE, TEXT, Pair, Whole
+
+if TYPE_CHECKING:
+    from rerank.formats.contrastive import WordTest
+
+VARIANTS = ("replaced", "omitted")
+REPEATED = "repeated"  # the class of content words that the document has had
+
+
+@record
+class Items:
+    """What items are made of, and where they go."""
+
+    texts: ReferenceFiles = part(
+        ReferenceFiles, without={"drop_unreferenced"}, required={"references"}
+    )
+    out: str = option("File for the items.", type=FILE)
+    word_class: str = option(
+        "Words in which the variants differ: pronouns, auxiliaries, function, or a "
+        "--word-list.\n\n"
+        "The English lists pronouns, auxiliaries or function; the NAME of a --word-list; or "
+        "repeated, content words of the document's earlier references against other content "
+        "words.",
+        "--class",
+        type=TEXT,
+        default="pronouns",
+        metavar="NAME",
+    )
+    word_lists: tuple[tuple[str, str], ...] = option(
+        "A list of words, one a line, for --class; repeatable.",
+        "--word-list",
+        type=Pair("NAME=FILE", FILE),
+        default=(),
+        metavar="NAME=FILE",
+    )
+    context: int = option(
+        "Sentences of the reference before each item.", type=Whole(0, 1000), default=3
+    )
+    variants: str = option(
+        "What is wrong with a variant: it has another word of --class there, or has lost a word of "
+        "it, or has one too many.",
+        type=click.Choice([*VARIANTS]),
+        default="replaced",
+    )
+    source: str | None = option(
+        "Source sentences, a line for each sentence of the lists, for models that read them.",
+        type=FILE,
+        default=None,
+    )
+    before: str | None = option(
+        "Text whose sentences stand before each item in place of the reference's, such as the "
+        "output of decode.",
+        type=FILE,
+        default=None,
+    )
+
+    def check(self) -> None:
+        """UsageError for two lists of words of one name."""
+        check_word_lists(self.word_lists)
+
+
+@record
+class PairsOptions:
+    """Options of `rerank lm-eval pairs`."""
+
+    lists: ListFiles = part(
+        ListFiles, "Lists and documents", without={"systems", "missing"}, required={"kbest"}
+    )
+    items: Items = part(Items, "Items")
+    form: str = form_option("text", "json")
+    messages: Messages = part(Messages, "Messages", without={"verbose"})
+
+
+@printed
+def pairs(options: PairsOptions, notices: Notices) -> ContrastivePairs:
+    """Make contrastive items from k-best lists, for `lm-eval contrastive`.
+
+    An item is a candidate of a list and others that differ from it in one pronoun, or another
+    word of --class: the right one's is in the reference, the others' are not; or they lack the
+    word, or have one that the reference lacks (--variants omitted).
+
+    Example:
+      rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
+    """
+    from rerank.corpus.spelling import nfc_lines
+    from rerank.formats.contrastive import CONTRASTS
+    from rerank.formats.translations import read_references, read_translation
+    from rerank.runs.list_run import ListRun
+
+    chosen, lists, sentences = options.items, options.lists.lists(), 0
+    words_of, words = _words_of(chosen, notices), Counter[str]()
+    read = [path for path in (chosen.source, chosen.before) if path is not None]
+    check_outputs((chosen.out,), (*lists.files, *chosen.texts.references, *read))
+    phenomenon = chosen.word_class + " omitted" * (chosen.variants == "omitted")
+    with ListRun.open(lists, notices) as source, atomic(chosen.out) as file:
+        texts = read_references(chosen.texts.references, source.documents, notices)
+        texts = nfc_lines(texts) if lists.in_nfc else texts
+        before, sources = [references[0] for references in texts], None
+        if chosen.before is not None:
+            before = read_translation(chosen.before, source.documents, notices)
+        if chosen.source is not None:
+            sources = read_translation(chosen.source, source.documents, notices, role="source")
+        for name, kbest in source.read():
+            first = kbest.first
+            sentences += len(kbest)
+            for t in range(len(kbest)):
+                candidates = [kbest.tokens(row) for row in kbest.rows(t)]
+                references = [line.split() for line in texts[first + t]]
+                test = words_of(texts[first : first + t])
+                item = CONTRASTS[chosen.variants](candidates, references, test)
+                place = max(first, first + t - chosen.context), first + t
+                context = _context(before, sources, *place)
+                if item is None or context is None:
+                    continue
+                words[item.word] += 1
+                line = {
+                    "id": f"{name}:{t + 1}",
+                    **context,
+                    "right": item.right.decode(),
+                    "wrong": [wrong.decode() for wrong in item.wrong],
+                    "phenomenon": phenomenon,
+                    **({"pronoun": item.word} if chosen.word_class == "pronouns" else {}),
+                }
+                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        if not words:
+            raise InputError(
+                f"expected candidates that differ in one word of {chosen.word_class}, which a "
+                "reference has and their others have not, found none; give longer lists or "
+                "another class",
+                source=display(lists.kbest),
+            )
+    return ContrastivePairs(words.total(), sentences, dict(words.most_common()))
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastivePairs:
+    """Items made, sentences of the lists, and how often each right word is in an item."""
+
+    items: int
+    sentences: int
+    words: Mapping[str, int]
+
+    def to_text(self) -> str:
+        """The figures in one line."""
+        common = ", ".join(f"{word} {n:,}" for word, n in list(self.words.items())[:8])
+        return f"{self.items:,} items of {self.sentences:,} sentences; right words: {common}\n"
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values."""
+        return {"schema": 1, **asdict(self)}
+
+
+def _context(
+    texts: Sequence[bytes], sources: Sequence[bytes] | None, begin: int, t: int
+) -> dict[str, list[str]] | None:
+    """Sentences from `begin` to t, and sources, but for blank ones; None if t has no source."""
+    before = [i for i in range(begin, t) if texts[i].strip()]
+    if sources is None:
+        return {"context": [texts[i].decode() for i in before]}
+    if not sources[t].strip():
+        return None
+    before = [i for i in before if sources[i].strip()]
+    return {
+        "context": [texts[i].decode() for i in before],
+        "source": [sources[i].decode() for i in (*before, t)],
+    }
+
+
+def _words_of(options: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
+    """The words in which variants differ, by the earlier references of a document."""
+    from rerank.formats.contrastive import WordTest
+    from rerank.formats.tokens import similar
+    from rerank.metrics.word_classes import closed_classes, read_words
+
+    name = options.word_class
+    lists = {name: read_words(path, notices) for name, path in options.word_lists}
+    closed = closed_classes(lists, notices)
+    listed = closed | lists
+    if name == REPEATED and REPEATED not in lists:
+        function = frozenset[str]().union(*closed.values())
+        return lambda earlier: WordTest.repeated(earlier, function)
+    if name not in listed:
+        raise UsageError(
+            f"--class {name}: {similar(name, (*listed, REPEATED))}; name one of these, or give "
+            "--word-list NAME=FILE"
+        )
+    test = WordTest(listed[name].__contains__)
+    return lambda earlier: test
