@@ -381,18 +381,19 @@ class HashedPredictor:
     def _normalisers(self, features: Tensor, slots: Tensor) -> Tensor:
         """(N,) of log Σ_v exp(logit), equal features once; memory: `Backend.floats` a thread."""
         first, group = distinct_inputs(features, slots)
-        number = len(self.logits.weight)
-
-        def log_sums(at: Tensor) -> Tensor:
-            def attempt(floats: int) -> Tensor:
-                most = max(16, floats // max(1, len(at)))
-                blocks = (slice(a, min(a + most, number)) for a in range(0, number, most))
-                logits = (self.logits.of_all(features[at], slots[at], block) for block in blocks)
-                sums = [torch.logsumexp(of_block, dim=1) for of_block in logits]
-                return torch.logsumexp(torch.stack(sums), dim=0)
-
-            return self.backend.within_memory(attempt)
-
         places = self.backend.pieces(first, ROWS[self.backend.device.type])
         with self.backend.large_products():
-            return torch.cat(self.backend.map(log_sums, places))[group]
+            sums = self.backend.map(lambda at: self._log_sums(features[at], slots[at]), places)
+        return torch.cat(sums)[group]
+
+    def _log_sums(self, features: Tensor, slots: Tensor) -> Tensor:
+        number = len(self.logits.weight)
+
+        def attempt(floats: int) -> Tensor:
+            most = max(16, floats // max(1, len(features)))
+            blocks = (slice(a, min(a + most, number)) for a in range(0, number, most))
+            logits = (self.logits.of_all(features, slots, block) for block in blocks)
+            sums = [torch.logsumexp(of_block, dim=1) for of_block in logits]
+            return torch.logsumexp(torch.stack(sums), dim=0)
+
+        return self.backend.within_memory(attempt)

@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch import distributed as dist
-from torch import nn
 
 from lm.sentences import Rows
 
@@ -31,6 +31,10 @@ class Processes:
     rank: int = 0
     number: int = 1
     barriers: dist.ProcessGroup | None = None
+
+    def add(self, tensor: Tensor) -> None:
+        """Replace a dense tensor of several processes by its sum over them."""
+        dist.all_reduce(tensor)
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all processes in their order, pickled where there are several."""
@@ -75,7 +79,7 @@ class Processes:
                 gradient = parameter.grad
                 gradient = torch.zeros_like(parameter) if gradient is None else gradient.detach()
                 dense = gradient.to_dense() if gradient.is_sparse else gradient.contiguous()
-                dist.all_reduce(dense)
+                self.add(dense)
                 parameter.grad = dense
 
     def gather_rows(self, rows: Rows, streams: int) -> Rows:
