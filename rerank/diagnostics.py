@@ -90,16 +90,15 @@ R118 warning unlike-candidates: candidates of a sentence that are no more alike 
   > is {k=4} the number of lines of each sentence, and do these stand together?
 R119 warning columns-as-text: {columns=3 TAB-separated} columns on each line, as {example='0.2'} in
   one, read as parts of the hypothesis
-  > `{command=cut -f 2}{into= FILE > NEW}` keeps the longest; columns are read as scores if all
-    lines have decimals in them, as -0.41
+  > give the texts alone; columns are read as scores if all lines have decimals in them, as -0.41
 R120 warning id-as-word: id on each line, as {example='utt1'} at its {end=start}, read as a word of
   the hypothesis
-  > `{command=cut -d ' ' -f 2-}{into= FILE > NEW}` removes it
+  > remove it
 R121 warning number-as-word: number on each line, as {example='-0.41'} at its {end=end}, read as a
   word of the hypothesis
-  > if it is a score, `{command=sed …}{into= FILE > NEW}` parts it
+  > if it is a score, write a TAB between it and the text
 R122 warning tab-in-hypothesis: TAB in a hypothesis, read as part of a word
-  > `tr '\t' ' ' <{into= FILE > NEW}` writes spaces
+  > write spaces
 R123 note tab-in-text: TAB inside a text, read as a space
   > nothing to do, if the TAB is only layout
 R124 note infinite-number: infinite number, clipped
@@ -143,24 +142,23 @@ R142 note source-again: source that comes again, as of a second run; its hypothe
   together
   > give one run, if they are not of one
 R143 warning unread-number: number of candidates that is not read
-  > {cure=to have it read: `jq -c '.…' FILE > lists.jsonl`}
+  > to have it read, write it into the object features of each candidate
 R144 warning unread-numbers: list of numbers beside the candidates that is not read
-  > {cure=to have it read: `jq -c '.…' FILE > lists.jsonl`}
+  > to have it read, write it into the objects features of the candidates
 R145 warning unread-texts: further text of candidates that is not read
-  > {cure=to have it read: `jq -c '.…' FILE > lists.jsonl`}
+  > nothing to do, or write it as a candidate
 R146 warning unread-reference: reference in a list, which is not read
-  > give --ref a file of references{cure=}
+  > give --ref a file of references
 R147 warning sample-in-id: id with a part that seems to name a sample, as texts that differ in it
   alone are alike; read as a sentence each
-  > {cure=to have it read: `jq -c '.id |= sub("_[0-9]+$"; "")' FILE > lists.jsonl`}
+  > if it is a sample, leave the part out
 R148 warning further-id: further id, not read, though it counts otherwise than what is read
-  > {cure=to have it read: `jq -c '.custom_id = .index' FILE > lists.jsonl`}
+  > to have it read, write it at the key custom_id
 R149 note failed-answer: answer without candidates, as of a request that failed, read as an empty
   list
   > send these requests again
 R150 warning candidate-as-sentence: object of one candidate without an id, read as a sentence
-  > if {n=4} of them in a row are of one sentence: `jq -sc 'range(0; length; {n=4}) as $i |
-    {candidates: .[$i:$i + {n=4}]}' {file=FILE} > lists.jsonl`
+  > give the candidates of a sentence its id
 R151 warning unsorted-batch: answer of a batch without a number as id, in the order of the file
   > servers may change this order: give each request the number of its line as custom_id
 R152 note joined-words: list of words or subwords, joined to a text: at blanks, or as SentencePiece
@@ -247,7 +245,7 @@ R225 warning nearer-to-another-source: candidate that is nearer to another sourc
   > does the list number its sentences as the lines of --source?
 R226 warning fields-as-text: {n=3} fields parted by {mark=TABs} on {where=each line}, read as one
   text
-  > {cure=give the text alone, as <(cut -f 1 FILE)}
+  > {cure=give the text alone}
 R227 warning named-as-reference: translation named as a further reference
   > if it is one, give it as --ref FILE
 R228 warning length-ratio: length ratio {ratio=1.204}, in tuning {tuned=1.012}: the weights were
@@ -278,8 +276,7 @@ R309 note empty-document: empty document
 R310 warning ordered-segments: segments put in the order of their ids
   > line i of a plain text must be segment i in this order
 R311 warning bad-source: segment whose source is marked as bad (is_bad_source), kept
-  > as the authors of WMT24++ do, `jq -c 'select(.is_bad_source | not)' {file=FILE} > NEW` leaves it
-    out, as all files must
+  > leave it out of all files, as the authors of WMT24++ do
 R312 note unread-text-key: unread key that looks like that of a text
   > nothing to do, or write the text under a key that is read
 R313 note omitted-segment: segment without text, which the document leaves out
@@ -366,20 +363,20 @@ R506 note long-text: text longer than the {positions=1,024} positions of {name=g
 R507 warning unused-term: term of the glossary that no source sentence has
   > is --source the text as it was, and should inflection=yes stand behind the file?
 R508 warning markup-in-text: mark-up in a line ({marks=<p>, <seg>}), read as words
-  > {cure=remove it: `sed -E 's/<[^>]*>//g' < FILE > FILE.txt`}
+  > {cure=remove it}
 R509 warning mark-in-text: mark in a line ({marks=<eos>}), read as a word
-  > if it is no word, {cure=remove it: `sed …`}
+  > if it is no word, {cure=remove it}
 R510 warning markdown-in-text: heading or rule of Markdown, read as a sentence
-  > write blank lines, which part documents: {command=`sed …`}
+  > write blank lines, which part documents
 R511 note unknown-word-counted: unknown word in the text ({marks=<unk>}), counted as any word
   outside the vocabulary
 R512 warning unknown-word-in-text: unknown word in the text ({marks=<UNK>}), read as a word like
   others
   > if it stands for unknown words, give --unknown '{word=<UNK>}'
 R513 warning tab-in-line: TAB in a line, read as part of a word
-  > write spaces: {command=`tr '\t' ' ' < FILE > FILE.txt`}
+  > write spaces
 R514 warning paragraphs-as-documents: document of one sentence, as most here
-  > do blank lines part sentences or paragraphs? leave them between documents only{command=}, or
+  > do blank lines part sentences, paragraphs or headings? leave them between documents only, or
     give --across-documents
 R515 warning one-document: training text is one document
   > {cure=part documents with blank lines}

@@ -252,9 +252,9 @@ METRICS: Registry[Callable[..., Any]] = Registry(
 FORMATS: Registry[Callable[..., Any]] = Registry(
     "format",
     {  # in the order in which they are asked whether a file is theirs
-        "sockeye": "rerank.formats.json_outputs:Sockeye",
+        "sockeye": "rerank.formats.decoder_lists:Sockeye",
         "jsonl": "rerank.formats.json_lists:JsonLines",
-        "mlm-scoring": "rerank.formats.json_outputs:MlmScoring",
+        "mlm-scoring": "rerank.formats.decoder_lists:MlmScoring",
         "fairseq": "rerank.formats.decoder_lists:Fairseq",
         "mbr-nmt": "rerank.formats.plain_lists:MbrNmt",
         "travatar": "rerank.formats.decoder_lists:Travatar",

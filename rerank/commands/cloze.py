@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.paths import display
-from rerank.formats.document_files import text_lines
+from rerank.formats.plain_texts import text_lines
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.runs.options import LM_HELP, Machine, Messages, form_option, printed

@@ -15,8 +15,7 @@ from rerank.files.lines import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, base_name, display
 from rerank.files.terminal import say, show, width
-from rerank.formats.document_files import PREFIX, cached_files
-from rerank.formats.unsegmented import UnsegmentedText
+from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import ALL_SYSTEMS
@@ -378,7 +377,7 @@ def _aligned(
     model: str,
 ) -> list[bytes]:
     """The segments of texts of whole documents, as of the references: [segment][reference]."""
-    from rerank.formats.unsegmented import segments_of
+    from rerank.formats.document_files import segments_of
 
     parts = segments_of(path, documents, documents.split(references), notices)
     return [*chain.from_iterable(parts)]

@@ -14,7 +14,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.files.terminal import number_of_processes, progress
-from rerank.formats.running_text import RunningText
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, option, part, record
 from rerank.runs.options import (

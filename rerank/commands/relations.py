@@ -17,7 +17,7 @@ from rerank.errors import InputError
 from rerank.files.lines import InputFiles, digest, read_lines
 from rerank.files.outputs import atomic, check_new_folder, check_outputs
 from rerank.files.paths import display
-from rerank.formats.document_files import text_lines
+from rerank.formats.plain_texts import text_lines
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.runs.options import Messages, form_option, printed

@@ -13,7 +13,7 @@ from rerank.errors import UsageError
 from rerank.files.lines import InputFiles, digest, read_lines
 from rerank.files.outputs import atomic, check_new_folder, check_outputs
 from rerank.files.signature import __version__
-from rerank.formats.running_text import RunningText
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import attribute

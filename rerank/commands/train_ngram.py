@@ -8,7 +8,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
-from rerank.formats.running_text import UNKNOWN_FORM, RunningText
+from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Messages, parting_option, printed

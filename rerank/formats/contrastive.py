@@ -26,14 +26,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from rerank.errors import InputError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import encoded, read_json
-from rerank.formats.tokens import Place, similar
+from rerank.formats.tokens import Place, encoded, read_json, read_object, similar
 from rerank.notices import Notices
 
 GROUPS = ("phenomenon", "language", "pronoun")
@@ -46,7 +44,6 @@ _OTHERS = {  # keys of other sets for ours, the more usual first
     "phenomenon": ("linguistics_term", "category", "type"),
     "pronoun": ("ref pronoun",),
 }
-_MOST_BYTES = 128 << 20  # of a file that is one JSON text
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -71,54 +68,20 @@ def read_contrastive(path: FilePath, notices: Notices) -> list[ContrastiveItem]:
     items: list[ContrastiveItem] = []
     for line in place.filled(read_lines(path, notices)):
         try:
-            items.append(_item(_parsed(line), place))
+            items.append(_item(read_object(line, place), place))
         except InputError as fault:
             cure = "" if items else _cure(path, line)
-            raise place.fault(f"{fault}{cure}") from None
+            raise place.fault(f"{fault.what}{cure}") from None
     if not items:
         raise place.fault("expected a JSON object per line, found none; is this the right file?", 1)
     return items
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
-    """The JSON object on a line."""
-    expected = "expected one JSON object on the line"
-    try:
-        found = read_json(line, _PLAIN)
-    except json.JSONDecodeError as fault:
-        raise InputError(f"{expected}: {fault.msg} at character {fault.colno}") from None
-    except RecursionError:
-        raise InputError(f"{expected}, found too deep a nesting") from None
-    except ValueError as fault:  # a number of thousands of digits
-        raise InputError(f"{expected}: {fault}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"expected a JSON object on the line, found {_short(found)}")
-    return found
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise InputError(f"found the field {_short(twice)} twice in one object; keep one")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise InputError(f"found {name}, which is not JSON; remove it")
-
-
-_PLAIN = partial(json.loads, object_pairs_hook=_object, parse_constant=_constant)
-
-
 def _cure(path: FilePath, line: bytes) -> str:
     """A command that writes the items of a set of another kind; empty if its keys are not known."""
-    content = line
-    if not is_pipe(path):
-        with suppress(InputError):
-            content = b"\n".join(read_lines(path, Notices(), max_bytes=_MOST_BYTES))
-    value = None
-    for text in (content, line):
+    value: Any = None
+    texts = [line] if is_pipe(path) else [b"\n".join(read_lines(path, Notices())), line]
+    for text in texts:
         with suppress(ValueError, RecursionError):
             value = value or read_json(text)
     item = value[0] if isinstance(value, list) and value else value
@@ -130,43 +93,43 @@ def _cure(path: FilePath, line: bytes) -> str:
         if key is None:
             continue
         name = f".{key}" if re.fullmatch("[A-Za-z_]+", key) else f'."{key}"'
-        one = next(iter(item[key]), "") if isinstance(item[key], list) else item[key]
-        if isinstance(one, dict) and isinstance(item[key], list):
-            inner = next((k for k in (*others, *one) if isinstance(one.get(k), str)), "")
+        content = item[key]
+        first = next(iter(content), "") if isinstance(content, list) else content
+        if isinstance(first, dict) and isinstance(content, list):
+            inner = next((k for k in (*others, *first) if isinstance(first.get(k), str)), "")
             fields[field] = f'[{name}[]."{inner}"]'
-        elif isinstance(one, str):
-            alone = field == "context" and isinstance(item[key], str)
+        elif isinstance(first, str):
+            alone = field == "context" and isinstance(content, str)
             fields[field] = f"[{name}]" if alone else name
     if not {"right", "wrong"} <= fields.keys():
         return f"; the keys here are {', '.join(map(_short, item))}"
     shape = ", ".join(f"{field}: {name}" for field, name in fields.items())
-    each, file = ".[] | " if isinstance(value, list) else "", shlex.quote(str(path))
-    program = shlex.quote(f"{each}{{{shape}}}")
-    return f"; `jq -c {program} {file} > {file}.jsonl` writes the lines that are read"
+    program = shlex.quote(f"{'.[] | ' if isinstance(value, list) else ''}{{{shape}}}")
+    return f"; `jq -c {program} FILE > NEW` writes the lines that are read"
 
 
-def _item(found: dict[str, Any], place: Place) -> ContrastiveItem:
+def _item(fields: dict[str, Any], place: Place) -> ContrastiveItem:
     """The item that an object describes."""
-    for key in found:
+    for key in fields:
         if key not in _KEYS:
             raise InputError(
                 f"found the field {_short(key)}; {similar(key, _KEYS)}; rename or remove it"
             )
-    if missing := [key for key in _NEEDED if key not in found]:
+    if missing := [key for key in _NEEDED if key not in fields]:
         cure = (
             'give "context": [] where no sentence comes before'
             if missing == ["context"]
             else ('a line is {"context": [sentence, …], "right": sentence, "wrong": sentence}')
         )
         raise InputError(f"expected the field {missing[0]!r}, found none; {cure}")
-    context, wrong, source = found["context"], found["wrong"], found.get("source", [])
+    context, wrong, source = fields["context"], fields["wrong"], fields.get("source", [])
     for field, value in (("context", context), ("source", source)):
         if not isinstance(value, list):
             raise InputError(
                 f"expected a list of sentences as {field!r}, found {_short(value)}; write "
                 "[sentence]"
             )
-    if "source" in found and len(source) != len(context) + 1:
+    if "source" in fields and len(source) != len(context) + 1:
         raise InputError(
             f"expected {len(context) + 1} sentences as 'source', found {len(source)}; give those "
             "of the context and, last, that of 'right'"
@@ -174,13 +137,13 @@ def _item(found: dict[str, Any], place: Place) -> ContrastiveItem:
     variants = wrong if isinstance(wrong, list) else [wrong]
     if not variants:
         raise InputError("expected a sentence or several as 'wrong', found an empty list")
-    right = _sentence(found["right"], "right", place)
+    right = _sentence(fields["right"], "right", place)
     item = ContrastiveItem(
-        tuple(_sentence(one, "context", place) for one in context),
+        tuple(_sentence(sentence, "context", place) for sentence in context),
         right,
-        tuple(_sentence(one, "wrong", place) for one in variants),
-        tuple((field, _label(found[field], field)) for field in GROUPS if field in found),
-        tuple(_sentence(one, "source", place) for one in source),
+        tuple(_sentence(sentence, "wrong", place) for sentence in variants),
+        tuple((field, _label(fields[field], field)) for field in GROUPS if field in fields),
+        tuple(_sentence(sentence, "source", place) for sentence in source),
     )
     if right in item.wrong:
         raise InputError("expected 'wrong' to differ from 'right'; correct or remove this item")
@@ -229,7 +192,7 @@ class WordTest:
     @classmethod
     def repeated(cls, earlier: Sequence[Sequence[bytes]], function: frozenset[str]) -> WordTest:
         """Content words, the right one in an earlier reference; function: all other words."""
-        had = {_plain(word) for own in earlier for line in own for word in line.split()}
+        had = {_plain(word) for reference in earlier for line in reference for word in line.split()}
         return cls(lambda word: word.isalpha() and word not in function, had.__contains__)
 
 
@@ -261,10 +224,10 @@ def replacement_of(
                 frames.setdefault((j, words[:j] + words[j + 1 :]), []).append((words, word))
     for alike in frames.values():
         wrong = tuple(
-            b" ".join(words) for words, word in alike if not any(own[word] for own in counts)
+            b" ".join(words) for words, word in alike if not any(count[word] for count in counts)
         )
         for right, word in alike if wrong else ():
-            if kind.right(word) and any(own[word] >= _times(word, right) for own in counts):
+            if kind.right(word) and any(count[word] >= _times(word, right) for count in counts):
                 return Contrast(b" ".join(right), wrong, word)
     return None
 
@@ -286,7 +249,7 @@ def omission_of(
             if not (shorter and shorter in distinct and kind.any(word) and kind.right(word)):
                 continue
             texts, times = (b" ".join(words), b" ".join(shorter)), _times(word, words)
-            most = max(own[word] for own in counts)
+            most = max(count[word] for count in counts)
             if most >= times:
                 return Contrast(texts[0], texts[1:], word)
             if most == times - 1:

@@ -4,19 +4,17 @@
     talk-1      talk-1_2      talk-2 112      talk-2 87 199
     talk-2      talk-2_1                                         she left .
 
-`docids`: a document id per source line, alone on it or in one of its fields. A line of several
-fields is one id unless a field is chosen, since ids may have spaces. Fields are parted by TABs if a
-line has any, otherwise by white space. Lines `DOMAIN<TAB>DOCID` of mt-metrics-eval, and those of
-OPUS, two files and two lists of sentence numbers, have their id in the second and first field.
-`numbered-docids`: the id of its document, `_` and a number
-for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
-https://cs.jhu.edu/~ozaidan/zmert/); such lines could be ids of documents of one sentence.
+`docids`: a document id per source line, alone on it or in a field that is chosen, since ids may
+have spaces. Fields are parted by TABs if a line has any, otherwise by white space. Lines
+`DOMAIN<TAB>DOCID` of mt-metrics-eval, and those of OPUS, two files and two lists of sentence
+numbers, have their id in the second and first field. `numbered-docids`: the id of its document, `_`
+and a number for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
+https://cs.jhu.edu/~ozaidan/zmert/).
 
-`sizes`: the number of sentences of each document, alone or behind its id; numbers alone may be
-document ids, too. `spans`: ranges of consecutive sentences. If the first start is 0, sentences
-count from 0; from 1 if it is 1. A field of a domain may stand between id and start, and a head
-above. The end belongs to the document unless the next one starts with
-it. Of a single document it does if sentences count from 1.
+`sizes`: the number of sentences of each document, alone or behind its id. `spans`: ranges of
+consecutive sentences, which count from the first start, 0 or 1. A field of a domain may stand
+between id and start, and a head above. The end belongs to the document unless the next document
+starts with it; of a single document it does if sentences count from 1.
 
 `blank-lines` and `equals-lines`: text whose documents are parted by blank lines, as
 `wmt-unwrap -d` and many language-model corpora have it, or by lines of `=`; a sentence on each
@@ -33,7 +31,7 @@ from itertools import chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
 from rerank.errors import InputError, UsageError, shown
-from rerank.formats.document_files import DOCUMENT_KEYS
+from rerank.formats.plain_texts import DOCUMENT_KEYS
 from rerank.formats.tokens import Place
 from rerank.notices import Notices
 
@@ -97,7 +95,7 @@ class Docids(DocumentIds):
         heading = re.split(r"[\s,;]+", documents.ids[0].lower())
         if documents.starts[:2] == (0, 1) and not {*DOCUMENT_KEYS}.isdisjoint(heading):
             what = f"the heading {documents.ids[0]!r}"
-            raise place.fault(f"expected ids, found {what}; `sed 1d FILE > NEW` removes it", 1)
+            raise place.fault(f"expected ids, found {what}; remove it", 1)
         option = ""
         if len(documents) == documents.n_sentences:
             rows = [name.split("\t") for name in documents.ids]
@@ -106,8 +104,8 @@ class Docids(DocumentIds):
                 option = "as Z-MERT has them, give --docs-format numbered-docids"
             elif choices.field is None and counts_on(documents.ids, r"\s+"):
                 option = "with their numbers, give --docs-field 1"
-            elif found := [n for n, one in enumerate(columns, 1) if 1 < _runs(one) < len(rows)]:
-                option = f"of which a field is the id, give --docs-field {found[0]}"
+            elif fields := [n for n, ids in enumerate(columns, 1) if 1 < _runs(ids) < len(rows)]:
+                option = f"of which a field is the id, give --docs-field {fields[0]}"
             elif len(documents) > _FEW and all(map(_SENTENCE.fullmatch, documents.ids)):
                 option = "give the ids of these, otherwise --no-docs each"
         if option:
@@ -197,7 +195,7 @@ def _field_of_ids(lines: Sequence[bytes]) -> str | None:
 
 def _runs(values: Sequence[object]) -> int:
     """Number of runs of equal values; 0 if a value is in two of them."""
-    runs = 1 + sum(one != other for one, other in pairwise(values))
+    runs = 1 + sum(value != following for value, following in pairwise(values))
     return runs if runs == len(set(values)) else 0
 
 
@@ -209,9 +207,9 @@ def counts_on(
     restart: whether two names at least must have two.
     """
     pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})[)]?")
-    parts = [found.groups() for one in ids if (found := pattern.fullmatch(one))]
-    steps = [(one, int(b) - int(a)) for (one, a), (other, b) in pairwise(parts) if one == other]
-    names = {one for one, _ in steps}
+    parts = [match.groups() for name in ids if (match := pattern.fullmatch(name))]
+    steps = [(name, int(b) - int(a)) for (name, a), (other, b) in pairwise(parts) if name == other]
+    names = {name for name, _ in steps}
     return len(parts) == len(ids) and {b for _, b in steps} == {1} and len(names) > restart
 
 
@@ -276,9 +274,9 @@ class Spans(DocumentIds):
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether all lines are rows of such a table whose ranges follow each other."""
         filled = [line for line in head if line.strip()]
-        found = [_span(line) for line in filled[bool(_HEAD.fullmatch(filled[0].strip())) :]]
-        rows = [row for row in found if row]
-        different = len({row[0] for row in rows}) == len(found) > 0
+        parsed = [_span(line) for line in filled[bool(_HEAD.fullmatch(filled[0].strip())) :]]
+        rows = [row for row in parsed if row]
+        different = len({row[0] for row in rows}) == len(parsed) > 0
         if not different or all(map(_OPUS.fullmatch, filled)):
             return False
         spans = [row[1:] for row in rows]
@@ -318,9 +316,9 @@ class Spans(DocumentIds):
                 )
             expected = end + closed
             if expected < start or end > _LARGEST or name in sizes:
-                found = "an id that comes twice" if name in sizes else f"{start} {end}"
+                what = "an id that comes twice" if name in sizes else f"{start} {end}"
                 raise place.fault(
-                    f"expected one range of sentences for each document, found {found}; correct "
+                    f"expected one range of sentences for each document, found {what}; correct "
                     f"the line of {shown_id(name)}",
                     line,
                 )
@@ -373,7 +371,7 @@ class BlankLines(SeparatedText):
         if filled[-1] - filled[0] + 1 == len(filled):
             return False
         pairs = [(head[a], head[b]) for a, b in pairwise(filled) if b == a + 1]
-        repeated = sum(one == other for one, other in pairs)
+        repeated = sum(line == following for line, following in pairs)
         words = any(b" " in head[n].strip() or not head[n].isascii() for n in filled)
         return words and 2 * repeated <= len(pairs)
 

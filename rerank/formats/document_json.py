@@ -17,9 +17,7 @@ Source: https://github.com/wmt-conference/wmt26-general-mt, and wmt25-general-mt
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -35,10 +33,10 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError, shown
-from rerank.formats.document_files import DOCUMENT_KEYS, TEXT_KEYS, check_size
+from rerank.formats.document_files import check_size
 from rerank.formats.document_ids import counts_on
-from rerank.formats.json_objects import encoded, first_key, read_json, text_of
-from rerank.formats.tokens import Place, similar
+from rerank.formats.plain_texts import DOCUMENT_KEYS, TEXT_KEYS
+from rerank.formats.tokens import Place, encoded, first_key, read_json, similar, text_of
 from rerank.notices import Notices
 
 _MOST_TEXTS = 512 << 20  # characters of texts of JSON lines, of which the rest is not kept
@@ -52,10 +50,7 @@ _READ_KEYS = "; ".join(
 )
 _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
-_JOIN = (
-    'join the paragraphs of each document in all files with `jq -c \'walk(if type == "string" '
-    'then gsub("(\\\\s|</?p>)+"; " ") else . end)\' FILE > NEW`'
-)
+_JOIN = "join the paragraphs of each document in all files"
 
 
 class DocumentJson:
@@ -74,10 +69,10 @@ class DocumentJson:
         """Whether the first line is a JSON object with one of the keys."""
         first = next(line for line in head if line.strip())
         try:
-            found = read_json(first) if first.lstrip().startswith(b"{") else {}
+            value = read_json(first) if first.lstrip().startswith(b"{") else {}
         except (ValueError, RecursionError):
             return False
-        return first_key(found, DOCUMENT_KEYS) is not None
+        return first_key(value, DOCUMENT_KEYS) is not None
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
@@ -86,42 +81,44 @@ class DocumentJson:
         place, rows, size = Place(source, notices), list[_Row](), 0
         for line in place.numbered(choices.limited(lines, source)):
             try:
-                found = read_json(line)
+                sentence = read_json(line)
             except (ValueError, RecursionError):
-                found = None
-            if not isinstance(found, dict):
+                sentence = None
+            if not isinstance(sentence, dict):
                 raise place.fault(
                     f"expected a JSON object with the key 'document', found {shown(line)}; write "
                     "one per sentence"
                 )
             try:
-                texts = {(role, name): text for role, name, text in _texts(found)}
-                rows.append(_Row(place.line, _id(found, choices.field), _segment_id(found), texts))
+                texts = {(role, name): text for role, name, text in _texts(sentence)}
+                rows.append(
+                    _Row(place.line, _id(sentence, choices.field), _segment_id(sentence), texts)
+                )
             except InputError as fault:
                 raise place.fault(str(fault)) from None
-            if found.get("is_bad_source") is True:
-                place.note("bad-source", file=place.argument)
+            if sentence.get("is_bad_source") is True:
+                place.note("bad-source")
             size += sum(map(len, texts.values()))
             check_size(size, _MOST_TEXTS, source)
             unread = [
                 key
-                for key, value in found.items()
+                for key, value in sentence.items()
                 if _LIKE_A_TEXT.search(key) and value not in texts.values()
                 if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
             ]
             if unread:
                 notices.add("unread-text-key", source=source, line=place.line, names=unread)
         rows = _of_systems(rows, place)
-        given = [text for row in rows for text in row.texts.values()]
+        all_texts = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
-            _PARAGRAPH.search(text.strip()) or text.startswith("<p>") for text in given
+            _PARAGRAPH.search(text.strip()) or text.startswith("<p>") for text in all_texts
         )
         if not are_documents:
             rows = _numbered(rows)
         if any(row.segment for row in rows):
             rows = _by_segment(rows, place)
         elif are_documents:
-            rows = [one for row in rows for one in row.paragraphs(place)]
+            rows = [part for row in rows for part in row.paragraphs(place)]
         documents = Documents.from_lines(
             [row.document for row in rows],
             source=source,
@@ -132,15 +129,12 @@ class DocumentJson:
         if any(row.segment for row in rows):
             documents = replace(documents, segments=tuple(row.segment or "" for row in ordered))
         elif len(documents) == documents.n_sentences and counts_on(documents.ids, restart=True):
-            file = shlex.quote(str(choices.path))
-            key = json.dumps(choices.field or first_key(found or {}, DOCUMENT_KEYS))
             place.note(
                 "documents-of-one-sentence",
+                ids=" whose id ends in a number that counts on",
+                cure="leave the numbers out",
                 line=1,
                 count=len(documents),
-                ids=" whose id ends in a number that counts on",
-                cure=f'`jq -c \'.[{key}] |= sub("[-_.:/#|,;(][0-9]+[)]?$"; "")\' {file} '
-                f"> {file}.jsonl` leaves the numbers out",
             )
         columns: dict[Role, dict[str, Lines]] = {}
         for role, name in dict.fromkeys(text for row in rows for text in row.texts):
@@ -171,9 +165,11 @@ class _Row:
         parts: dict[tuple[Role, str], list[str]] = {}
         for key, text in self.texts.items():
             if text.strip():
-                found = _PARAGRAPH.split(text.strip())
+                paragraphs = _PARAGRAPH.split(text.strip())
                 marked = text.startswith("<p>")
-                parts[key] = [_MARK.sub(" ", one).strip() if marked else one for one in found]
+                if marked:
+                    paragraphs = [_MARK.sub(" ", part).strip() for part in paragraphs]
+                parts[key] = paragraphs
         sizes = {f"{role} {name}".strip(): len(part) for (role, name), part in parts.items()}
         if len(set(sizes.values())) > 1:
             found_sizes = ", ".join(f"{size} in the {name}" for name, size in sizes.items())
@@ -194,27 +190,26 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
 
     InputError where rows of several systems have no ids that match them.
     """
-    found: dict[tuple[bytes, str | None], _Row] = {}
+    joined: dict[tuple[bytes, str | None], _Row] = {}
     for row in rows:
-        first = found.setdefault((row.document, row.segment), row)
+        first = joined.setdefault((row.document, row.segment), row)
         added = dict(row.texts.items() - first.texts.items())
         if row is first:
             continue
         if not added or any(key in first.texts or not key[1] for key in added):
             names = {name for row in rows if len(row.systems) == 1 for name in row.systems}
             if len(names) > 1 and row.segment is None:
-                name = json.dumps(min(names), ensure_ascii=False)
                 raise place.fault(
                     f"expected ids of segments in a file of {len(names)} systems, found none; give "
-                    f"each system a file, as `jq -c 'select(.system == {name})' FILE > NEW` writes",
+                    "each system a file of its own",
                     row.line,
                 )
             return rows
-        found[row.document, row.segment] = replace(first, texts={**first.texts, **added})
-    if len(found) == len(rows):
+        joined[row.document, row.segment] = replace(first, texts={**first.texts, **added})
+    if len(joined) == len(rows):
         return rows
     places = {document: i for i, document in enumerate(dict.fromkeys(row.document for row in rows))}
-    return sorted(found.values(), key=lambda row: places[row.document])
+    return sorted(joined.values(), key=lambda row: places[row.document])
 
 
 def _numbered(rows: list[_Row]) -> list[_Row]:
@@ -224,7 +219,9 @@ def _numbered(rows: list[_Row]) -> list[_Row]:
     if None in ids or several or any(row.segment for row in rows):
         return rows
     pairs = zip(rows, ids, strict=True)
-    return [replace(row, document=one[1].encode(), segment=one[2]) for row, one in pairs if one]
+    return [
+        replace(row, document=match[1].encode(), segment=match[2]) for row, match in pairs if match
+    ]
 
 
 def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
@@ -236,10 +233,10 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
     seen: set[tuple[bytes, str]] = set()
     for n, row in enumerate(rows):
         if row.segment is None or (row.document, row.segment) in seen:
-            found = "no id" if row.segment is None else f"{row.segment!r:.40} again"
+            what = "no id" if row.segment is None else f"{row.segment!r:.40} again"
             document = shown_id(row.document.decode())
             raise place.fault(
-                f"expected an id of each segment of document {document}, found {found}; number "
+                f"expected an id of each segment of document {document}, found {what}; number "
                 "the segments of each document",
                 row.line,
             )
@@ -264,16 +261,16 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
     return found_order
 
 
-def _id(found: dict[str, Any], field: str | None) -> bytes:
+def _id(sentence: dict[str, Any], field: str | None) -> bytes:
     """The document id of an object."""
     keys = DOCUMENT_KEYS if field is None else (field,)
-    key = first_key(found, keys)
+    key = first_key(sentence, keys)
     if key is None:
         raise InputError(
-            f"expected the key {keys[0]!r}, found none; {similar(keys[0], found)}; choose it with "
-            "--docs-field"
+            f"expected the key {keys[0]!r}, found none; {similar(keys[0], sentence)}; choose it "
+            "with --docs-field"
         )
-    value = found[key]
+    value = sentence[key]
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise InputError(
             f"expected a text or whole number as {key!r}, found {type(value).__name__}"
@@ -283,26 +280,26 @@ def _id(found: dict[str, Any], field: str | None) -> bytes:
     return encoded(str(value), key)
 
 
-def _segment_id(found: dict[str, Any]) -> str | None:
+def _segment_id(sentence: dict[str, Any]) -> str | None:
     """The segment id of an object within its document; None if it has none."""
-    key = first_key(found, _SEGMENT)
-    value = None if key is None else found[key]
+    key = first_key(sentence, _SEGMENT)
+    value = None if key is None else sentence[key]
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
-def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
+def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
     """Role, name and text of those of an object."""
-    system, of_lists = found.get("system"), False
+    system, of_lists = sentence.get("system"), False
     for role, keys in TEXT_KEYS.items():
-        values = (found.get(key) for key in keys if role is not None)
-        value = next((one for one in values if isinstance(one, str | list)), None)
+        values = (sentence.get(key) for key in keys if role is not None)
+        value = next((member for member in values if isinstance(member, str | list)), None)
         # a list at `reference` may be several references, unless the source is one, too
         of_lists |= role == "source" and isinstance(value, list)
         text = value if role == "reference" and not of_lists else _joined(value)
         if role is not None and isinstance(text, str):
             yield role, system if role == "system" and isinstance(system, str) else "", text
     for key in (*_REFERENCES, *_BY_NAME):
-        several = found.get(key)
+        several = sentence.get(key)
         if isinstance(several, list) and key in _REFERENCES:
             several = {str(n): text for n, text in enumerate(several, 1)}
         for name, text in several.items() if isinstance(several, dict) else ():
@@ -318,6 +315,6 @@ def _texts(found: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
 
 def _joined(value: object) -> object:
     """Texts of a list as paragraphs of one text; other values as they are."""
-    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-        return "\n\n".join(_PARAGRAPH.sub("\n", one) for one in value)
+    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+        return "\n\n".join(_PARAGRAPH.sub("\n", text) for text in value)
     return value

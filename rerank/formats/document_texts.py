@@ -18,12 +18,10 @@ NIST SGML has source, reference and system sets of mteval, read with patterns as
     <doc docid="news-1" sysid="ref"><seg id="1"> AT&T rose . </seg></doc>
     </refset>
 
-It is no XML, even where it begins as XML does, with a document type that is not fetched: `&` stands
-unescaped, names of tags and attributes are in any case, attributes in any order, and a segment may
-span lines. Several documents with one docid and different sysid are several references.
-`&amp; &lt; &gt; &quot; &apos;` are decoded, once; other text stays as it is. Source:
+It is no XML, even where it begins as XML does: `&` stands unescaped, names of tags and attributes
+are in any case, and a segment may span lines. Documents of one docid with different sysid are
+several references. `&amp; &lt; &gt; &quot; &apos;` are decoded, once. Source:
 scripts/ems/support/reference-from-sgm.perl of https://github.com/moses-smt/mosesdecoder.
-
 """
 
 from __future__ import annotations
@@ -162,8 +160,8 @@ class _XmlTarget:
         elif tag == "seg" and self._text is not None:
             self._segment = attributes.get("id", "")
             if not _NUMBER.fullmatch(self._segment):
-                found = f"{self._segment[:40]!r}"
-                raise self._fault("a number from 1 as id of a segment", found, "number them")
+                what = f"{self._segment[:40]!r}"
+                raise self._fault("a number from 1 as id of a segment", what, "number them")
             self._parts, self._size = [], 0
 
     def data(self, text: str) -> None:
@@ -204,9 +202,9 @@ class _XmlTarget:
         self._owners[name] = self._collection, self.line_number()
         return name
 
-    def _fault(self, expected: str, found: str, cure: str) -> InputError:
+    def _fault(self, expected: str, what: str, cure: str) -> InputError:
         return InputError(
-            f"expected {expected}, found {found}; {cure}",
+            f"expected {expected}, found {what}; {cure}",
             source=self._source,
             line=self.line_number(),
         )
@@ -249,7 +247,7 @@ class Sgml:
                     message = "expected a docid of the document, found none; write <doc docid=…>"
                     raise place.fault(message, document.line)
                 text = _one_line(content[segment.end : tag.start()])
-                text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
+                text = _ENTITY.sub(lambda entity: _CHARACTERS[entity[1]], text)
                 if text == _NO_TRANSLATION and role == "system":
                     place.note("no-translation", line=segment.line)
                     text = b""
@@ -288,11 +286,11 @@ def _text_name(role: Role, document: Mapping[str, str], of_set: Mapping[str, str
     if role == "source":
         return ""
     keys = ("sysid", "refid") if role == "system" else ("refid", "sysid")
-    found = [attributes.get(key) for attributes in (document, of_set) for key in keys]
+    names = [attributes.get(key) for attributes in (document, of_set) for key in keys]
     if role == "reference":
         # in a set of one reference, sysid says who made the document
-        found.insert(0, of_set.get("refid"))
-    return next((name for name in found if name), "")
+        names.insert(0, of_set.get("refid"))
+    return next((name for name in names if name), "")
 
 
 def _unclosed(expected: str, tag: re.Match[bytes], place: Place, line: int) -> InputError:
@@ -305,8 +303,8 @@ def _unclosed(expected: str, tag: re.Match[bytes], place: Place, line: int) -> I
 
 def _attributes(text: bytes) -> dict[str, str]:
     """Values of the attributes of a tag by name in lower case; their white space is kept."""
-    found = _ATTRIBUTE.findall(text)
-    return {name.decode().lower(): (a or b or c).decode() for name, a, b, c in found}
+    pairs = _ATTRIBUTE.findall(text)
+    return {name.decode().lower(): (a or b or c).decode() for name, a, b, c in pairs}
 
 
 def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:

@@ -12,7 +12,6 @@ ids that differ in it are alike tells (`are_samples`).
 from __future__ import annotations
 
 import json
-import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +33,7 @@ from rerank.formats.json_candidates import (
     SOURCE,
     TEXT,
 )
-from rerank.formats.json_objects import first_key, read_object
+from rerank.formats.tokens import first_key, read_object
 
 _OTHER_IDS = re.compile(
     r"(?i)(?:^|_)(?:id|idx|index|no|nr|number|key|line|seg|segment)$|[a-z]I[Dd]$"
@@ -52,7 +51,7 @@ _OF_RUN = re.compile(  # texts that may differ in objects of one sentence
 )
 _ANSWER = ("object", "choices", "usage", "custom_id")  # of a server's answer: its `id` is its own
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_SAMPLES = (  # parts of ids that may name a sample, in the syntax of jq, too
+_SAMPLES = (  # parts of ids that may name a sample
     *("[^0-9]+[0-9]+$", "[^0-9]+[0-9]+[.][0-9]+$", "[^0-9]+$", "^[^0-9]*[0-9]+"),
 )
 _ALIKE = 0.3  # trigrams that texts share: 0.48 to 0.86 of translations, 0.04 to 0.12 of neighbours
@@ -68,8 +67,7 @@ class SentenceIds:
 
     key: where the ids are; None if there are none. unread: further keys that seem to be ids of
     other sentences. documents: name and numbers of each document whose ids count anew. named:
-    whether ids are names. texts: the documents and ids of all objects if all ids are
-    texts that differ. together: how many objects in a row have one source, 0 if that is not known.
+    whether ids are names. texts: documents and ids of all objects if all ids are texts that differ.
     """
 
     numbers: Sequence[int | str]
@@ -78,7 +76,6 @@ class SentenceIds:
     documents: Sequence[tuple[Any, range]]
     named: bool
     texts: Sequence[tuple[Any, str]] = ()
-    together: int = 0
 
     @property
     def known(self) -> list[int]:
@@ -98,7 +95,7 @@ class SentenceIds:
     @property
     def mixed(self) -> bool:
         """Whether objects of a document stand behind those of another one."""
-        starts = [own.start for _, own in self.documents]
+        starts = [numbers.start for _, numbers in self.documents]
         owners = (bisect_right(starts, n) for n in self.known if starts)
         return sum(1 for _ in groupby(owners)) > len(starts)
 
@@ -107,22 +104,6 @@ class SentenceIds:
         """How often an object is not beside the earlier ones of its sentence."""
         runs = [n for n, _ in groupby(self.known)]
         return len(runs) - len({*runs})
-
-    def command(self, value: str) -> str:
-        """The command that writes a value of each sentence, by number; empty if none is known.
-
-        value: of an object, as a program of jq.
-        """
-        if all(n == i for i, n in enumerate(self.known, self.known[0] if self.known else 0)):
-            return f"jq -r '{value}'"
-        if self.key is None or self.documents or self.named:
-            return ""
-        number = f'(.{json.dumps(self.key)} | tostring | match("[0-9]+$").string | tonumber)'
-        return (
-            f"jq -rs 'map({{key: {number}, value: ({value})}}) | (map(.key |= tostring) | "
-            "from_entries) as $all | range(map(.key) | min; (map(.key) | max) + 1) | "
-            '$all[tostring] // ""\''
-        )
 
 
 def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
@@ -138,7 +119,7 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
     everywhere = (key for key in ids_here if all(key in row for row in present))
     key = next(everywhere, ids_here[0] if ids_here else None)
     numbers, documents, named = _numbers(rows, key)
-    own = _order(numbers, exact=key is None)
+    order = _order(numbers, exact=key is None)
     others = dict.fromkeys(
         key for row in present for key in row if _OTHER_IDS.search(key) or key in ids_here
     )
@@ -147,26 +128,14 @@ def sentence_ids(lines: Iterable[bytes]) -> SentenceIds:
         for other in others
         if other not in (key, *DOCUMENT)
         and len({str(row.get(other)) for row in present}) > 1
-        and _order(_numbers(rows, other)[0], exact=key is None) != own
+        and _order(_numbers(rows, other)[0], exact=key is None) != order
         and not (_OF_SAMPLE.search(other) and _tells_candidates(rows, other, numbers))
     ]
     ids = ((_document(row), row.get(key or "")) for row in present)
     texts = [(document, text) for document, text in ids if isinstance(text, str)]
     texts = texts if len({*texts}) == len(rows) else []
     compared = _compared(rows, numbers, key)
-    return SentenceIds(compared, key, unread, documents, named, texts, _together(rows))
-
-
-def _together(rows: Sequence[Mapping[str, Any] | None]) -> int:
-    """How many objects in a row have one source; 0 if some have none, or the numbers differ.
-
-    Neighbouring sentences may have one source, so it is the greatest common divisor.
-    """
-    given = [(row or {}).get(first_key(row or {}, SOURCE) or "") for row in rows]
-    if None in given:
-        return 0
-    together = math.gcd(*(len([*own]) for _, own in groupby(given)))
-    return together if together > 1 else 0
+    return SentenceIds(compared, key, unread, documents, named, texts)
 
 
 def _tells_candidates(
@@ -176,7 +145,7 @@ def _tells_candidates(
     values: dict[int | str, list[str]] = {}
     for row, number in zip(rows, numbers, strict=True):
         values.setdefault(number, []).append(str((row or {}).get(key)))
-    differ = all(len({*own}) == len(own) for own in values.values())
+    differ = all(len({*column}) == len(column) for column in values.values())
     return differ and len({*chain(*values.values())}) == max(map(len, values.values()))
 
 
@@ -184,14 +153,14 @@ def _head(line: bytes) -> dict[str, Any] | None:
     """Ids, document, and digests of texts that are compared; None for an object with a fault."""
     try:
         try:
-            found = _OBJECT.decode(line)
+            raw = _OBJECT.decode(line)
         except (msgspec.MsgspecError, RecursionError):
             plain = read_object(line)
-            found = {key: msgspec.Raw(json.dumps(value).encode()) for key, value in plain.items()}
+            raw = {key: msgspec.Raw(json.dumps(value).encode()) for key, value in plain.items()}
         row: dict[str, Any] = {}
-        answer = not found.keys().isdisjoint(_ANSWER)
-        several = any(key in CANDIDATES and _begins(found[key], b"[") for key in found)
-        for key, value in found.items():
+        answer = not raw.keys().isdisjoint(_ANSWER)
+        several = any(key in CANDIDATES and _begins(raw[key], b"[") for key in raw)
+        for key, value in raw.items():
             kind = _kind(key)
             if kind == "id":
                 if not (answer and key == "id"):
@@ -264,8 +233,8 @@ def _id(row: Mapping[str, Any], key: str) -> _Id | str:
     if type(value) is int and 0 <= value <= MAX_ID:
         return _Id(_document(row), str(value), None, value)
     if isinstance(value, str):
-        found = _NUMBERED.fullmatch(value)
-        prefix, number = (found[1], int(found[2])) if found else (None, None)
+        match = _NUMBERED.fullmatch(value)
+        prefix, number = (match[1], int(match[2])) if match else (None, None)
         return _Id(_document(row), value, prefix, number)
     if value is None and key not in row:
         return f"expected an id at {key!r} as other objects have, found none; add it"
@@ -276,45 +245,45 @@ def _numbers(
     rows: Sequence[Mapping[str, Any] | None], key: str | None
 ) -> tuple[list[int | str], list[tuple[Any, range]], bool]:
     """The sentence of each row by its id at a key, documents that count anew, whether by name."""
-    found: list[int | str] = [
+    sentences: list[int | str] = [
         "expected a JSON object" if row is None else n for n, row in enumerate(rows)
     ]
     if key is None:
-        return found, [], False
-    given = {n: _id(row, key) for n, row in enumerate(rows) if row is not None}
-    for n, fault in given.items():
+        return sentences, [], False
+    read = {n: _id(row, key) for n, row in enumerate(rows) if row is not None}
+    for n, fault in read.items():
         if isinstance(fault, str):
-            found[n] = fault
-    ids = {n: one for n, one in given.items() if isinstance(one, _Id)}
-    several = any(one.prefix for one in ids.values())
+            sentences[n] = fault
+    ids = {n: entry for n, entry in read.items() if isinstance(entry, _Id)}
+    several = any(entry.prefix for entry in ids.values())
     groups: dict[Group, dict[int, int]] = {}  # numbers by row
-    for n, one in ids.items():
-        if one.prefix is None and several and one.number is not None:
-            found[n] = one.number  # beside texts, numbers count through the file
-        elif one.number is not None:
-            groups.setdefault((one.document, one.prefix or ""), {})[n] = one.number
-    names = {pair: n for n, pair in enumerate(dict.fromkeys(one[:2] for one in ids.values()))}
+    for n, entry in ids.items():
+        if entry.prefix is None and several and entry.number is not None:
+            sentences[n] = entry.number  # beside texts, numbers count through the file
+        elif entry.number is not None:
+            groups.setdefault((entry.document, entry.prefix or ""), {})[n] = entry.number
+    names = {pair: n for n, pair in enumerate(dict.fromkeys(entry[:2] for entry in ids.values()))}
     one_each = len(groups) == len({document for document, _ in groups})
-    if any(one.number is None for one in ids.values()) or not (
+    if any(entry.number is None for entry in ids.values()) or not (
         one_each or 2 * len(groups) <= len(names)
     ):
-        for n, one in ids.items():
-            found[n] = names[one[:2]]
-        return found, [], True
-    sizes = [{*own.values()} for own in groups.values()]
+        for n, entry in ids.items():
+            sentences[n] = names[entry[:2]]
+        return sentences, [], True
+    sizes = [{*group.values()} for group in groups.values()]
     documents, starts = list[tuple[Any, range]](), [0] * len(groups)
     if sum(map(len, sizes)) > len(set().union(*sizes)):
         base = min(map(min, sizes))
-        ends = list(accumulate((max(own) - base + 1 for own in sizes), initial=0))
+        ends = list(accumulate((max(group) - base + 1 for group in sizes), initial=0))
         spans = (range(*span) for span in pairwise(ends))
         documents = [(name, span) for (name, _), span in zip(groups, spans, strict=True)]
         starts = [start - base for start in ends[:-1]]
-    for start, own in zip(starts, groups.values(), strict=True):
-        for n, number in own.items():
-            found[n] = start + number
+    for start, group in zip(starts, groups.values(), strict=True):
+        for n, number in group.items():
+            sentences[n] = start + number
             if start + number > MAX_ID:
-                found[n] = f"expected a number from 0 below 2^31 at {key!r}, found {number}"
-    return found, documents, False
+                sentences[n] = f"expected a number from 0 below 2^31 at {key!r}, found {number}"
+    return sentences, documents, False
 
 
 def _order(numbers: Sequence[int | str], *, exact: bool) -> list[int]:
@@ -330,63 +299,55 @@ def _compared(
     rows: Sequence[Mapping[str, Any] | None], numbers: Sequence[int | str], key: str | None
 ) -> list[int | str]:
     """The numbers, or what is wrong with rows that differ from the first one of their id."""
-    found = list(numbers)
+    compared = list(numbers)
     first: dict[int | str, int] = {}
     for n, (row, number) in enumerate(zip(rows, numbers, strict=True)):
         before = first.setdefault(number, n)
-        other = rows[before]
-        if row is None or other is None or before == n or isinstance(number, str):
+        earlier = rows[before]
+        if row is None or earlier is None or before == n or isinstance(number, str):
             continue
-        anew = "number the sentences anew, or, if each object is a sentence, remove the ids: " + (
-            _command(f"del(.{key})")
-        )
         differing = {
-            what: anew
+            what
             for what, keys in (("document", DOCUMENT), ("source", SOURCE), ("reference", REFERENCE))
-            if len({one.get(first_key(one, keys) or "") for one in (row, other)} - {None}) > 1
+            if len({r.get(first_key(r, keys) or "") for r in (row, earlier)} - {None}) > 1
         }
-        for name in row.keys() & other.keys():
-            like_document = "\0" in name or _LIKE_DOCUMENT.search(name)
-            text = name in _OR_TEXTS and isinstance(row[name], str) and " " in row[name]
-            known = _kind(name) in ("document", "text") or (
-                _kind(name) == "id" and not (like_document or text)
+        differing |= {
+            repr(name.replace("\0", "."))
+            for name in row.keys() & earlier.keys()
+            if row[name] != earlier[name] and _tells_sentences(name, row[name])
+        }
+        if differing:
+            compared[n] = (
+                f"expected one {max(differing)} for each id, found another one than object "
+                f"{before + 1} of the file has, with the same {key!r}; number the sentences anew, "
+                "with the names of documents at the key document, or, if each object is a "
+                "sentence, remove the ids"
             )
-            if not known and row[name] != other[name]:
-                path = "".join(f".{json.dumps(part)}" for part in name.split("\0"))
-                whole = first_key(row, DOCUMENT)
-                new = f'([.{json.dumps(whole)}, {path}] | join("/"))' if whole else path
-                renamed = f"if it names the document, {_command(f'.document = {new}')}"
-                cure = renamed if like_document else anew
-                differing[repr(name.replace("\0", "."))] = (
-                    f"{cure}; if not, {_command(f'del({path})')}"
-                )
-        for what, cure in sorted(differing.items()):
-            found[n] = (
-                f"expected one {what} for each id, found another one than object {before + 1} "
-                f"of the file has, with the same {key!r}; {cure}"
-            )
-    return found
+    return compared
 
 
-def _command(program: str) -> str:
-    """The command that changes every object of a file."""
-    return f"`jq -c '{program}' FILE > lists.jsonl`"
+def _tells_sentences(name: str, value: object) -> bool:
+    """Whether objects of one sentence have one value at a key that is not read."""
+    if _kind(name) == "id":
+        is_text = name in _OR_TEXTS and isinstance(value, str) and " " in value
+        return is_text or "\0" in name or _LIKE_DOCUMENT.search(name) is not None
+    return _kind(name) not in ("document", "text")
 
 
 # Samples
 
 
-def are_samples(ids: Sequence[tuple[Any, str]], texts: Sequence[bytes | None]) -> str | None:
-    """The part of ids, as a pattern, that names samples of a sentence; None if there is none.
+def are_samples(ids: Sequence[tuple[Any, str]], texts: Sequence[bytes | None]) -> bool:
+    """Whether a part of the ids names samples of a sentence.
 
     ids: documents and ids of objects; texts: the first of each, None for none. Samples are alike,
     sentences of a document are not: mean Jaccard similarity of the trigrams of neighbours.
     """
     for pattern in _SAMPLES:
         groups: dict[tuple[Any, str], list[bytes]] = {}
-        for (document, one), text in zip(ids, texts, strict=True):
-            rest = re.sub(pattern, "", one)
-            if rest == one or not rest[-1:].isdigit():
+        for (document, entry), text in zip(ids, texts, strict=True):
+            rest = re.sub(pattern, "", entry)
+            if rest == entry or not rest[-1:].isdigit():
                 break
             if text is not None:
                 groups.setdefault((document, rest), []).append(text)
@@ -395,8 +356,8 @@ def are_samples(ids: Sequence[tuple[Any, str]], texts: Sequence[bytes | None]) -
             between = [*pairwise(group[0] for group in groups.values())]
             alike = _likeness(within[:_MOST_PAIRS])
             if alike > _ALIKE and alike > 2 * _likeness(between[:_MOST_PAIRS]):
-                return pattern
-    return None
+                return True
+    return False
 
 
 def _likeness(pairs: Sequence[tuple[bytes, bytes]]) -> float:

@@ -13,7 +13,6 @@ its candidates, that came with them, but for an `id` that is a number.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from rerank.corpus.columns import KBestRows
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, RerankError
 from rerank.files.encoding import LARGEST
-from rerank.formats.decoder_lists import by_sentence
 from rerank.formats.json_candidates import (
     CANDIDATES,
     DOCUMENT,
@@ -47,22 +45,23 @@ from rerank.formats.json_candidates import (
     text_and_score,
 )
 from rerank.formats.json_ids import SentenceIds, are_samples, sentence_ids
-from rerank.formats.json_objects import (
+from rerank.formats.row_builder import CollectedFormat, RowBuilder, by_sentence
+from rerank.formats.tokens import (
+    Place,
     counts,
     first_key,
     first_object,
     has_all,
+    plain_name,
     read_object,
     text_of,
 )
-from rerank.formats.row_builder import CollectedFormat, RowBuilder
-from rerank.formats.tokens import Place, plain_name
 from rerank.notices import Notices
 
 _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.side`
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _COMPARED = 2000  # objects whose texts are compared
-_OF_BATCH = re.compile(r'\."(?:response|result|modelOutput)"\.')
+_OF_BATCH = ("response", "result", "modelOutput")  # keys of a server's answer
 
 Sentence: TypeAlias = tuple[int, bytes | None, bytes | None]
 """The id of a sentence, its document and its source; None where there is none."""
@@ -90,7 +89,7 @@ class JsonLines(CollectedFormat):
         """
         first = next(line for line in head if line.strip())
         objects = (first_object([line]) for line in head if line.strip())
-        return bool(first_object([first])) and any(one and is_list(one) for one in objects)
+        return bool(first_object([first])) and any(map(is_list, filter(None, objects)))
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> JsonLines:
         """The format with the sentence of each object of the file."""
@@ -104,36 +103,68 @@ class JsonLines(CollectedFormat):
             notices.add("scattered-id", source=source, count=self._ids.apart)
         if self._ids.mixed:
             notices.add("scattered-document", source=source)
-        found = super().read(lines, notices, source=source, clip=clip)
-        return found if self._ids.rising else by_sentence(found, notices, source)
+        chunks = super().read(lines, notices, source=source, clip=clip)
+        return chunks if self._ids.rising else by_sentence(chunks, notices, source)
 
-    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+    def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
         layout: _Layout | None = None
         unread, ids = Unread(), self._ids
         texts = list[bytes | None]()  # of the first objects
-        for place, line in enumerate(found.filled(lines)):
-            before = len(found)
+        for place, line in enumerate(builder.filled(lines)):
+            before = len(builder)
             try:
-                if layout is None or not layout.add(found, line, ids.numbers[place], unread):
-                    one = read_object(line, found)
-                    layout = _add_sentence(found, one, _checked(ids, place, found), unread)
-                    if ids.key is None and unread.path and not unread.path.endswith("[]"):
-                        n, file = ids.together or 2, found.argument
-                        found.note("candidate-as-sentence", n=n, file=file)
-                    elif (ids.key is None or ids.named) and _OF_BATCH.match(unread.path):
-                        found.note("unsorted-batch")
+                if layout is None or not layout.add(builder, line, ids.numbers[place], unread):
+                    sentence = read_object(line, builder)
+                    layout = self._add(builder, sentence, place, unread)
             except InputError as fault:
-                found.refuse(fault)
+                builder.refuse(fault)
             if place < min(len(ids.texts), _COMPARED):
-                texts.append(found.latest if len(found) > before else None)
+                texts.append(builder.latest if len(builder) > before else None)
             yield
         for key in ids.unread:
-            unread.note("id", key, 1)
-        if ids.key and (part := are_samples(ids.texts[: len(texts)], texts)):
-            unread.sample = part
-            unread.note("sample", ids.key, 1)
-        unread.warn(found, ids.command)
+            unread.note("further-id", key, 1)
+        if ids.key and are_samples(ids.texts[: len(texts)], texts):
+            unread.note("sample-in-id", ids.key, 1)
+        unread.warn(builder)
+
+    def _add(
+        self, builder: RowBuilder, sentence: dict[str, Any], place: int, unread: Unread
+    ) -> _Layout | None:
+        """Add the candidates of the object at a place of the file one by one.
+
+        The layout of the first candidate, if it has any.
+        """
+        number = _checked(self._ids, place, builder)
+        if sentence.get("done") is False or str(sentence.get("object")).endswith(".chunk"):
+            raise builder.fault(
+                'expected whole answers, found a piece of a streamed one; ask with "stream": false'
+            )
+        taken = taken_candidates(sentence)
+        if taken is None:
+            key = first_key(sentence, CANDIDATES)
+            raise builder.fault(
+                f"expected a list at 'candidates', found {sentence[key]!r:.60}"
+                if key
+                else f"expected a key 'candidates', found {', '.join(sentence) or 'none':.60}"
+            )
+        candidates = taken.candidates
+        scores = _scores_of(builder, sentence, candidates)
+        _without_number(sentence)
+        head = sentence
+        keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
+        for candidate, score in zip(candidates, scores or repeat(None), strict=False):
+            _add_candidate(builder, number, candidate, score, head, unread)
+            head = {}
+        unread.note_sentence(sentence, len(candidates), builder.line, builder.names or ())
+        in_batch = not {*taken.within[:1]}.isdisjoint(_OF_BATCH)
+        if taken.of == "nothing":
+            builder.note("failed-answer")
+        elif taken.of == "object" and self._ids.key is None:
+            builder.note("candidate-as-sentence")
+        elif in_batch and (self._ids.key is None or self._ids.named):
+            builder.note("unsorted-batch")
+        return None if scores else _layout(keys, builder.names or ())
 
     def beside(
         self, lines: Iterable[bytes], notices: Notices, *, source: str
@@ -142,12 +173,12 @@ class JsonLines(CollectedFormat):
         place, ids = Place(source, notices), self._ids
         for n, line in enumerate(place.filled(lines)):
             try:
-                one = read_object(line, place)
+                sentence = read_object(line, place)
                 number = _checked(ids, n, place)
             except InputError as fault:
                 place.refuse(fault)
                 continue
-            document, text = side_of(one, SOURCE, place)
+            document, text = side_of(sentence, SOURCE, place)
             yield number, document, text
         numbers = {*ids.numbers}
         for name, span in ids.documents:
@@ -179,9 +210,9 @@ class JsonLines(CollectedFormat):
             for row in kbest.rows(t):
                 of_sentence, others = kept_keys(kbest, row)
                 head = of_sentence | head
-                one: dict[str, Any] = {"text": kbest.texts[row].decode()}
+                candidate: dict[str, Any] = {"text": kbest.texts[row].decode()}
                 if totals is not None:
-                    one["score"] = float(totals[row])
+                    candidate["score"] = float(totals[row])
                 numbers = iter(kbest.dense[row].tolist())
                 features: dict[str, Any] = {
                     label.name: next(numbers)
@@ -189,10 +220,12 @@ class JsonLines(CollectedFormat):
                     else [next(numbers) for _ in range(label.width)]
                     for label in kbest.labels
                 }
-                one["features"] = features | dict(zip(names, values[row].tolist(), strict=True))
+                candidate["features"] = features | dict(
+                    zip(names, values[row].tolist(), strict=True)
+                )
                 if sparse := kbest.sparse.row(row):
-                    one["sparse"] = sparse
-                candidates.append(one | others)
+                    candidate["sparse"] = sparse
+                candidates.append(candidate | others)
             for kind, keys in _SIDE.items():
                 text = kbest.side[kind][t].decode() if kind in kbest.side else None
                 if text is not None and all(str(head.get(key)) != text for key in keys):
@@ -233,7 +266,7 @@ class _Layout:
     keys: int
     candidates: Any
 
-    def add(self, found: RowBuilder, line: bytes, sentence: int | str, unread: Unread) -> bool:
+    def add(self, builder: RowBuilder, line: bytes, sentence: int | str, unread: Unread) -> bool:
         """Add the candidates of a line at once; False, with none added, if it has another layout.
 
         A line with a fault has none.
@@ -247,25 +280,25 @@ class _Layout:
             head = {name: msgspec.json.decode(value) for name, value in head.items()}
             texts = [candidate.text for candidate in candidates]
             (strings, keys), n, text = counts(head), len(texts), "".join(texts)
-            totals = [one.total for one in candidates] if self.with_total else [None] * n
+            totals = [c.total for c in candidates] if self.with_total else [None] * n
             columns = [totals] if self.with_total else []
             if self.features is not None:
-                owners = [one.features for one in candidates]
+                owners = [c.features for c in candidates]
                 columns = [list(map(getter, owners)) for getter in self.features]
             blocks = (zip(*c, strict=True) if isinstance(c[0], list) else [c] for c in columns)
             dense = np.array(list(chain.from_iterable(blocks)), np.float64).reshape(-1, n).T
             if (
                 n
                 and (columns or not first_key(head, SCORES))
-                and dense.shape == (n, len(found.names or ()))
+                and dense.shape == (n, len(builder.names or ()))
                 and not ("\n" in text or "\t" in text or "\0" in text)
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
                 _without_number(head)
-                unread.note_sentence(head, n, found.line, found.names or ())
+                unread.note_sentence(head, n, builder.line, builder.names or ())
                 encoded = [text.encode().strip(b" \t") for text in texts]
                 kept = _written([head, {}]) if head else b""
-                found.extend(sentence, encoded, dense, totals, kept)
+                builder.extend(sentence, encoded, dense, totals, kept)
                 return True
         return False
 
@@ -290,37 +323,6 @@ def _layout(keys: tuple[str, ...], names: tuple[str, ...]) -> _Layout | None:
     return _Layout(getters, total is not None, n_keys, list[candidate])
 
 
-def _add_sentence(
-    found: RowBuilder, one: dict[str, Any], sentence: int, unread: Unread
-) -> _Layout | None:
-    """Add the candidates of a sentence one by one; the layout of the first one, if it has any."""
-    if one.get("done") is False or str(one.get("object")).endswith(".chunk"):
-        raise found.fault(
-            'expected whole answers, found a piece of a streamed one; ask with "stream": false'
-        )
-    taken = taken_candidates(one)
-    if taken is None:
-        key = first_key(one, CANDIDATES)
-        raise found.fault(
-            f"expected a list at 'candidates', found {one[key]!r:.60}"
-            if key
-            else f"expected a key 'candidates', found {', '.join(one) or 'none':.60}"
-        )
-    candidates, path = taken
-    unread.path = unread.path or path
-    if not candidates and not path:
-        found.note("failed-answer")
-    scores = _scores_of(found, one, candidates, unread)
-    _without_number(one)
-    head = one
-    keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
-    for candidate, score in zip(candidates, scores or repeat(None), strict=False):
-        _add_candidate(found, sentence, candidate, score, one, unread)
-        one = {}
-    unread.note_sentence(head, len(candidates), found.line, found.names or ())
-    return None if scores else _layout(keys, found.names or ())
-
-
 def _without_number(head: dict[str, Any]) -> None:
     """Remove the id of a sentence that is a number, since its number is written in its place."""
     if type(head.get("id")) is int:
@@ -328,100 +330,105 @@ def _without_number(head: dict[str, Any]) -> None:
 
 
 def _scores_of(
-    found: RowBuilder, one: dict[str, Any], candidates: Sequence[object], unread: Unread
+    builder: RowBuilder, sentence: dict[str, Any], candidates: Sequence[object]
 ) -> list[Any]:
     """The numbers of candidates that are beside them; none if they have their own."""
     first = candidates[0] if candidates else None
-    own = isinstance(first, dict) and first_key(first, (*SCORE, "features"))
-    key = next((k for k in (*SCORES, *SCORE) if isinstance(one.get(k), list | dict)), None)
-    if first is None or own or key is None:
+    inside = isinstance(first, dict) and first_key(first, (*SCORE, "features"))
+    key = next((k for k in (*SCORES, *SCORE) if isinstance(sentence.get(k), list | dict)), None)
+    if first is None or inside or key is None:
         return []
-    scores = one.pop(key)
+    scores = sentence.pop(key)
     lists = [*scores.values()] if isinstance(scores, dict) else [scores]
-    if not all(isinstance(own, list) and len(own) == len(candidates) for own in lists):
-        raise found.fault(
+    if not all(isinstance(column, list) and len(column) == len(candidates) for column in lists):
+        raise builder.fault(
             f"expected a list of {len(candidates)} numbers at {key!r}, found {scores!r:.60}"
         )
     if isinstance(scores, dict):
-        return [dict(zip(scores, own, strict=True)) for own in zip(*lists, strict=True)]
-    unread.beside = key
+        return [dict(zip(scores, row, strict=True)) for row in zip(*lists, strict=True)]
     return list(scores)
 
 
 def _add_candidate(
-    found: RowBuilder, sentence: int, one: Any, score: Any, head: Mapping[str, Any], unread: Unread
+    builder: RowBuilder,
+    sentence: int,
+    candidate: Any,
+    score: Any,
+    head: Mapping[str, Any],
+    unread: Unread,
 ) -> None:
     """Add a candidate: an object with a text, a text alone or with a number, or its subwords."""
     sparse = features = None
     others: dict[str, Any] = {}
-    if isinstance(one, dict):
-        if first_key(one, (*TEXT, *NO_TEXT)) is None:
-            texts = {key: value for key, value in one.items() if isinstance(value, str)}
-            cure = ""
-            if texts and unread.path.endswith("[]"):
-                key = json.dumps(max(texts, key=lambda key: len(texts[key])), ensure_ascii=False)
-                command = f"jq -c '{unread.path} |= (.text = .{key})' {found.argument}"
-                cure = f"; `{command} > lists.jsonl` writes it"
-            raise found.fault(f"expected a candidate's key 'text', found {one!r:.60}{cure}")
-        features, sparse, others = one.pop("features", None), one.pop("sparse", None), one
-        unread.score = first_key(one, SCORE) if features is None else None
-        text, own = text_and_score(one)
-        score = own if score is None else score
-    elif isinstance(one, list) and len(one) == 2 and not isinstance(one[1], str):
-        text, score = one
-    elif isinstance(one, list) and len(one) == 2 and isinstance(one[0], float | int):
-        score, text = one
-    elif isinstance(one, str | list):
-        text = plain_text(one)
-        if isinstance(one, list):
-            found.note("joined-words")
+    is_pair = isinstance(candidate, list) and len(candidate) == 2
+    if isinstance(candidate, dict):
+        if first_key(candidate, (*TEXT, *NO_TEXT)) is None:
+            raise builder.fault(
+                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
+                "this key"
+            )
+        others = candidate
+        features, sparse = candidate.pop("features", None), candidate.pop("sparse", None)
+        text, inside = text_and_score(candidate)
+        score = inside if score is None else score
+    elif is_pair and not isinstance(candidate[1], str):
+        text, score = candidate
+    elif is_pair and isinstance(candidate[0], float | int):
+        score, text = candidate
+    elif isinstance(candidate, str | list):
+        text = plain_text(candidate)
+        if isinstance(candidate, list):
+            builder.note("joined-words")
     else:
-        raise found.fault(f"expected a candidate with a text, found {one!r:.60}")
-    if features is not None and not isinstance(features, dict):
-        raise found.fault(f"expected an object at 'features', found {features!r:.60}")
+        raise builder.fault(f"expected a candidate with a text, found {candidate!r:.60}")
+    for name, value in (("features", features), ("sparse", sparse)):
+        if value is not None and not isinstance(value, dict):
+            raise builder.fault(f"expected an object at {name!r}, found {value!r:.60}")
     score = plain_number(score)
     if features is None:
         features = {} if score is None else {"score": score}
     if isinstance(score, list | dict):
         features, score = score if isinstance(score, dict) else {"score": score}, None
-    unread.note_candidate(others, found.line, features)
+    unread.note_candidate(others, builder.line, features)
     names, values = list[str](), list[Any]()
     for name, value in features.items():
         numbers = list(map(plain_number, value if isinstance(value, list) else [value]))
         names += [name] * len(numbers)
         values += numbers
-    if sparse is not None and not isinstance(sparse, dict):
-        raise found.fault(f"expected an object at 'sparse', found {sparse!r:.60}")
     try:
         kept = _written([head, others]) if head or others else b""
     except RerankError:  # numbers of JSON that was read are finite
-        raise found.fault(
+        raise builder.fault(
             "expected text in every key and value, found half a surrogate pair; correct it"
         ) from None
-    encoded = text_of(text, "a candidate", found)
-    ordered = zip(found.in_order(tuple(names), values), found.names or (), strict=True)
-    values = [found.finite(value, plain_name(name)) for value, name in ordered]
-    total = None if score is None else found.finite(score, "the total")
-    sparse = {name: found.finite(value, name) for name, value in (sparse or {}).items()}
-    found.add(sentence, encoded, found.names or (), values, total=total, sparse=sparse, kept=kept)
+    encoded = text_of(text, "a candidate", builder)
+    ordered = zip(builder.in_order(tuple(names), values), builder.names or (), strict=True)
+    values = [builder.finite(value, plain_name(name)) for value, name in ordered]
+    total = None if score is None else builder.finite(score, "the total")
+    sparse = {name: builder.finite(value, name) for name, value in (sparse or {}).items()}
+    builder.add(
+        sentence, encoded, builder.names or (), values, total=total, sparse=sparse, kept=kept
+    )
 
 
 def _checked(ids: SentenceIds, n: int, place: Place) -> int:
     """The sentence of object n; InputError if it has none."""
     number = ids.numbers[n]
     if isinstance(number, str):
-        raise place.fault(number.replace(" FILE ", f" {place.argument} "))
+        raise place.fault(number)
     return number
 
 
-def side_of(one: Mapping[str, Any], sources: Sequence[str], place: Place) -> Iterator[bytes | None]:
+def side_of(
+    sentence: Mapping[str, Any], sources: Sequence[str], place: Place
+) -> Iterator[bytes | None]:
     """The document of a sentence, and its source at the first of some keys; None for neither."""
     for what, keys in (("the document", DOCUMENT), ("the source", sources)):
-        key = first_key(one, keys)
-        if key is None or one[key] == []:  # as the prompt of an answer that leaves it out
+        value = sentence.get(first_key(sentence, keys) or "")
+        if first_key(sentence, keys) is None or value == []:  # an answer may leave out its prompt
             yield None
-            continue
-        yield text_of(str(one[key]) if type(one[key]) is int else one[key], what, place)
+        else:
+            yield text_of(str(value) if type(value) is int else value, what, place)
 
 
 def _written(content: object) -> bytes:

@@ -24,15 +24,15 @@ def check_format(known: KBestFormat, kbest: KBest) -> None:
     if isinstance(known, TwoPassFormat):
         known = known.prepared(first, source="")
     rows = list(known.read(iter(first), Notices(), source="", clip=None))
-    (found,) = Grouping(Documents.one(len(kbest)), Notices()).lists(rows)
+    (again,) = Grouping(Documents.one(len(kbest)), Notices()).lists(rows)
     for name in ("labels", "counts", "dense"):
-        expected, value = getattr(kbest, name), getattr(found, name)
+        expected, value = getattr(kbest, name), getattr(again, name)
         _check(np.array_equal(expected, value), f"{name} {expected} read back as {value}", first)
-    _check(found.texts.to_list() == kbest.texts.to_list(), "texts read back differ", first)
+    _check(again.texts.to_list() == kbest.texts.to_list(), "texts read back differ", first)
     for row in range(kbest.n):
-        same = found.sparse.row(row) == kbest.sparse.row(row)
+        same = again.sparse.row(row) == kbest.sparse.row(row)
         _check(same, f"sparse features of row {row} read back differ", first)
-    _check(list(_write(known, found)) == first, "lines that were read are written changed", first)
+    _check(list(_write(known, again)) == first, "lines that were read are written changed", first)
 
 
 def _write(known: KBestFormat, kbest: KBest) -> list[bytes]:

@@ -79,7 +79,7 @@ class _Reader(tokens.Place):
             totals=np.full(n, np.nan),
             sparse=SparseColumns.empty(n),
         )
-        sparse, found = rows.sparse, dict[int, dict[str, float]]()
+        sparse, by_row = rows.sparse, dict[int, dict[str, float]]()
         done = np.zeros(n, np.bool_)
         if len(rows.lines.blob) >= _CHUNK or _KERNEL in sys.modules:
             from rerank.formats import moses_kernel  # loads numba
@@ -87,9 +87,8 @@ class _Reader(tokens.Place):
             sparse = moses_kernel.read_common(rows, layout, done)
             with_sparse = np.flatnonzero(done & (np.diff(sparse.indptr) > 0))
             if len(with_sparse):
-                self.note(
-                    "sparse-features", line=first + int(with_sparse[0]), count=len(with_sparse)
-                )
+                number = first + int(with_sparse[0])
+                self.note("sparse-features", line=number, count=len(with_sparse))
         for row in np.flatnonzero(~done).tolist():
             self.line = first + row
             if not lines[row].strip():
@@ -105,7 +104,7 @@ class _Reader(tokens.Place):
             rows.dense[row] = line.dense
             rows.totals[row] = np.nan if line.total is None else line.total
             if line.sparse:
-                found[row] = line.sparse
+                by_row[row] = line.sparse
             for kind in line.oddities:
                 self.note(kind)
             done[row] = True
@@ -120,10 +119,10 @@ class _Reader(tokens.Place):
             steps = np.diff(rows.dense[done], axis=0)[np.diff(rows.sentences[done]) == 0]
             self._lowest = min(self._lowest, steps.min(initial=0.0))
             self._highest = max(self._highest, steps.max(initial=0.0))
-        if found:  # the sparse features of these rows are those that the grammar has read
-            others = SparseColumns.of([found.get(row, {}) for row in range(n)])
+        if by_row:  # the sparse features of these rows are those that the grammar has read
+            others = SparseColumns.of([by_row.get(row, {}) for row in range(n)])
             places = np.arange(n)
-            places[list(found)] += n
+            places[list(by_row)] += n
             sparse = SparseColumns.concatenate([sparse, others]).take(places)
         rows = replace(rows, sparse=sparse)
         return rows if done.all() else rows.take(np.flatnonzero(done))
@@ -209,8 +208,8 @@ class Moses:
         first_id: int,
     ) -> Iterator[bytes]:
         """The lines of the file with features appended, or new lines for candidates in memory."""
-        own = None if kbest.lines is None else map(kbest.lines.__getitem__, range(kbest.n))
-        lines = zip(values.tolist(), own or moses_lines(kbest, first_id), strict=True)
+        read = None if kbest.lines is None else map(kbest.lines.__getitem__, range(kbest.n))
+        lines = zip(values.tolist(), read or moses_lines(kbest, first_id), strict=True)
         for row, (added, line) in enumerate(lines):
             features = list(zip(names, added, strict=True))
             total = None if totals is None else float(totals[row])
@@ -220,8 +219,8 @@ class Moses:
 def moses_lines(kbest: KBest, first_id: int) -> Iterator[bytes]:
     """New lines for candidates, whatever their file has."""
     names = [_checked(label.name, _NAME) for label in kbest.labels]
-    blanks = (label.width * " %r" for label in kbest.labels)
-    form = "".join(f" {name.decode()}={own}" for name, own in zip(names, blanks, strict=True)) + " "
+    blanks = (label.width * b" %r" for label in kbest.labels)
+    form = b"".join(b" %s=%s" % pair for pair in zip(names, blanks, strict=True)).decode() + " "
     return (_new_line(kbest, row, first_id, form) for row in range(kbest.n))
 
 
@@ -260,22 +259,22 @@ def further_columns(line: bytes, notices: Notices, *, source: str = "") -> dict[
     column = grammar.feature_columns(fields)[0]
     values = grammar.feature_values(fields[column])
     scores = [value.number for value in values if value.name == grammar.WORD_SCORES]
-    found = {"word_scores": b" ".join(scores).decode()} if scores else {}
+    columns = {"word_scores": b" ".join(scores).decode()} if scores else {}
     for place, field in enumerate(fields):
         text = field.strip()
         if place < 2 or place in (column, column + 1):
             continue
         if text.startswith(_MARK):
-            found["word_scores"] = text.removeprefix(_MARK).strip().decode()
+            columns["word_scores"] = text.removeprefix(_MARK).strip().decode()
         elif _ALIGNMENT.fullmatch(field):
-            found["alignment"] = text.decode()
+            columns["alignment"] = text.decode()
         elif place < column and (before := grammar.before_features(field)):
-            found["alignment"] = before[0].strip().decode()
+            columns["alignment"] = before[0].strip().decode()
         elif _SEGMENTATION.fullmatch(field):
-            found["segmentation"] = text.decode()
+            columns["segmentation"] = text.decode()
         elif place > column:  # before the features it is part of the text
             notices.add("unknown-column", source=source)
-    return found
+    return columns
 
 
 def with_columns(line: bytes, columns: Mapping[str, object]) -> bytes:
@@ -284,11 +283,11 @@ def with_columns(line: bytes, columns: Mapping[str, object]) -> bytes:
     They stand before the features of a line without a total, where they are read, too.
     """
     known = ((str(columns.get(key)).encode(), form) for key, form in AFTER_TOTAL.items())
-    found = [text.strip() for text, form in known if form.fullmatch(text)]
+    further = [text.strip() for text, form in known if form.fullmatch(text)]
     fields = [field.strip() for field in line.split(grammar.SEPARATOR)]
     if len(fields) == 3:
-        return b" ||| ".join([*fields[:2], *found, fields[2]]) if found else line
-    return b" ||| ".join([line, *found])
+        return b" ||| ".join([*fields[:2], *further, fields[2]]) if further else line
+    return b" ||| ".join([line, *further])
 
 
 def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes:
@@ -309,8 +308,8 @@ def as_moses_writes(line: bytes, notices: Notices, *, source: str = "") -> bytes
     parts = [part for field in before if (part := grammar.before_features(field))]
     if len(parts) < len(before):
         return line
-    values[:0] = [value for _, own in parts for value in grammar.feature_values(own)]
-    aligned = [own for own, _ in parts if _ALIGNMENT.fullmatch(own)]
+    values[:0] = [value for _, text in parts for value in grammar.feature_values(text)]
+    aligned = [text for text, _ in parts if _ALIGNMENT.fullmatch(text)]
     if len(aligned) < len(parts):
         notices.add("soft-alignment", source=source)
     if len(before) < column - 2 or with_scores:

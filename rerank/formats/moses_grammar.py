@@ -33,7 +33,6 @@ from rerank.formats.tokens import Number, number
 SEPARATOR = b"|||"
 WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
 
-_ID = re.compile(rb"[0-9]+")
 NUMBER_LIKE = re.compile(rb"%s|[+-]?(?:nan|inf|infinity)" % NUMBER.pattern, re.IGNORECASE)
 _LABELLED = re.compile(rb"\s*(?!WordScores=)[-+.,0-9]*[^-+.,0-9=\s][^=\s]*(?:=|:\s)")
 _GLUED = re.compile(rb"[=:][-+.0-9][^=\s]*(?:\s|$)")
@@ -44,8 +43,9 @@ _BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|%s([^\s=:|]+=.*)?" % _ALIGNED)
 _OTHER_FEATURES = re.compile(
     rb"\s*[{\[(]|.*?(?:[A-Za-z]\w*\s+[=:]\s|[=:]\s*[-+.0-9eE]+[,;]|\w:[-+.0-9])"
 )
-_DECIMAL_COMMA = re.compile(rb"[0-9],[0-9]+(?:\s|$)")
-_MOVED = "`awk -F' [|][|][|] ' '{{print {}}}' FILE > NEW` moves the numbers back"
+
+FEATURES = "features are written as 'LM0= -3.5 WP0= -2'"
+BARS = "'|||' inside a hypothesis is written &#124;&#124;&#124;"
 
 
 class Value(NamedTuple):
@@ -86,30 +86,21 @@ def layout(line: bytes) -> Layout:
     labelled = [c for c in range(2, len(fields)) if _LABELLED.match(fields[c])]
     columns = feature_columns(fields) or labelled  # `parse` refuses the total
     if not columns:
-        cure = ""
-        if len(fields) == 3 and is_numeric(fields[1]):
-            cure = "; " + _MOVED.format('$1 " ||| " $3 " ||| " $2')
         raise InputError(
             "expected 'id ||| text ||| features ||| total' as Moses and Marian write it, "
-            f"found {_columns(len(fields))}: {shown(line)}{cure}"
+            f"found {_columns(len(fields))}: {shown(line)}"
         )
     column = columns[0]
-    for field in fields[2:column]:
-        if before_features(field) is None:
-            cure = "'|||' inside a hypothesis is written &#124;&#124;&#124;"
+    for n, field in enumerate(fields[2 : column + 1], 2):
+        odd = _OTHER_FEATURES.match(field) if n == column else before_features(field) is None
+        if odd:
+            expected = "features" if n == column else "features or an alignment"
+            cure = BARS
             if _OTHER_FEATURES.search(field):
-                cure = features_cure(field, fields.index(field))
-            elif len(fields) == 4 and is_numeric(fields[1]):
-                cure = _MOVED.format('$1 " ||| " $3 " ||| " $4 " ||| " $2')
-            elif is_numeric(field):
-                cure = (
-                    "of costs with alignments, as of Nematus, keep the costs: `awk -F' [|][|][|] ' "
-                    '\'NF > 2 {print $1 " ||| " $2 " ||| " $3}\' FILE > NEW`'
-                )
-            raise InputError(f"expected features or an alignment, found {shown(field)}; {cure}")
-    if _OTHER_FEATURES.match(fields[column]):
-        cure = features_cure(fields[column], column)
-        raise InputError(f"expected features, found {shown(fields[column])}; {cure}")
+                cure = FEATURES
+            elif is_numeric(field) or is_numeric(fields[1]):
+                cure = "numbers stand after the text, as features, and the total after these"
+            raise InputError(f"expected {expected}, found {shown(field)}; {cure}")
     values = list(feature_values(_feature_field(fields, column, column - 2)))
     dense = [v for v in values if not (is_sparse(v.name) or v.name == WORD_SCORES)]
     widths = Counter(v.name for v in dense)
@@ -124,16 +115,6 @@ def layout(line: bytes) -> Layout:
         unlabelled=bool(values) and not any(value.label for value in values),
         dialect=tuple(_dialect(fields, column, values)),
     )
-
-
-def features_cure(field: bytes, column: int) -> str:
-    """The command that writes features as they are read, of another notation as `LM0=-3;WP0=-2`."""
-    at = f"${column + 1}"
-    signs = f'gsub(/[][{{}}()"\\047,;]/, " ", {at}); gsub(/ *[=:] */, "= ", {at})'
-    if b"." not in field and _DECIMAL_COMMA.search(field):
-        signs = 'for (i = 3; i <= NF; i++) gsub(/,/, ".", $i)'
-    command = f"awk -F'[|][|][|]' -v OFS='|||' '{{{signs}}} 1' FILE > NEW"
-    return f"features are 'LM0= -3.5 WP0= -2', as `{command}` writes them"
 
 
 def feature_columns(fields: Sequence[bytes]) -> list[int]:
@@ -162,16 +143,16 @@ def before_features(field: bytes) -> tuple[bytes, bytes] | None:
 
     Marian's scorer appends features to the third column, even where that is the alignment.
     """
-    found = _BEFORE_FEATURES.fullmatch(field)
-    return (
-        None if found is None else (field[: found.start(1)] if found[1] else field, found[1] or b"")
-    )
+    match = _BEFORE_FEATURES.fullmatch(field)
+    if match is None:
+        return None
+    return (field[: match.start(1)], match[1]) if match[1] else (field, b"")
 
 
 def _feature_field(fields: Sequence[bytes], column: int, n_before: int) -> bytes:
     """The features of a line, those after an alignment in one of the columns before included."""
     before = fields[column - n_before : column]
-    parts = [found[1] for field in before if b"=" in field and (found := before_features(field))]
+    parts = [pair[1] for field in before if b"=" in field and (pair := before_features(field))]
     return b" ".join([*parts, fields[column]])
 
 
@@ -238,7 +219,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
         "no-total": total is None and layout.column + 1 < layout.fields,
     }
     return ParsedLine(
-        sentence=_sentence(fields[0].strip()),
+        sentence=sentence_id(fields[0].strip()),
         text=(start, start + len(text.strip(b" \t"))),
         dense=_in_order(dense, layout.labels),
         sparse=sparse,
@@ -257,13 +238,12 @@ def _feature_column(fields: Sequence[bytes], layout: Layout) -> int:
     if len(fields) == 1:
         raise InputError(
             f"expected {_columns(layout.fields)} as on the first line, found {shown(fields[0])}; "
-            "lines without |||, as of logging, are left out by `grep -F '|||' FILE > NEW`"
+            "leave out lines of logging"
         )
     columns = feature_columns(fields)
     if len(columns) != 1 or columns[0] < layout.column:
         raise InputError(
-            f"expected {_columns(layout.fields)} as on the first line, found {len(fields)}; "
-            "'|||' inside a hypothesis is written &#124;&#124;&#124;"
+            f"expected {_columns(layout.fields)} as on the first line, found {len(fields)}; {BARS}"
         )
     return columns[0]
 
@@ -291,14 +271,11 @@ def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> I
         yield "glued-bars"
 
 
-def _sentence(token: bytes) -> int:
-    """A sentence id: ASCII digits, at most 2**31 - 1."""
-    if _ID.fullmatch(token) is None:
-        command = 'if (!($1 in n)) n[$1] = m++; $1 = n[$1] " "'
-        command = f"awk -F'[|][|][|]' -v OFS='|||' '{{{command}}} 1' FILE > NEW"
+def sentence_id(token: bytes) -> int:
+    """A sentence id: ASCII digits, at most 2**31 - 1; InputError for another."""
+    if not token.isdigit():
         raise InputError(
-            f"expected a sentence id (digits 0-9), found {shown(token)}; if no sentence lacks "
-            f"hypotheses, `{command}` numbers them"
+            f"expected a sentence id (digits 0-9), found {shown(token)}; number the sentences"
         )
     digits = token.lstrip(b"0") or b"0"
     if len(digits) > len(str(MAX_ID)) or int(digits) > MAX_ID:
@@ -308,20 +285,20 @@ def _sentence(token: bytes) -> int:
 
 def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list[float]:
     """Values in the order of the labels; `InputError` if a label has another number of values."""
-    found = {name: len(values) for name, values in dense.items()}
+    widths = {name: len(values) for name, values in dense.items()}
     expected = {label.name: label.width for label in labels}
-    if found == expected:
+    if widths == expected:
         return [value for name in expected for value in dense[name]]
     raise InputError(
         f"expected {sum(expected.values())} feature values as on the first line, "
-        f"found {sum(found.values())}: {differing_widths(expected, found)}"
+        f"found {sum(widths.values())}: {differing_widths(expected, widths)}"
     )
 
 
-def differing_widths(expected: Mapping[str, int], found: Mapping[str, int]) -> str:
+def differing_widths(expected: Mapping[str, int], widths: Mapping[str, int]) -> str:
     """What the first labels are that have another number of values, for a message."""
-    names = dict.fromkeys([*expected, *found])
-    pairs = [(name, found.get(name, 0), expected.get(name, 0)) for name in names]
+    names = dict.fromkeys([*expected, *widths])
+    pairs = [(name, widths.get(name, 0), expected.get(name, 0)) for name in names]
     faults = [f"{name} has {n} instead of {other}" for name, n, other in pairs if n != other]
     return ", ".join(faults[:5])
 

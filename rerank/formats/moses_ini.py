@@ -5,12 +5,10 @@
     LM0= 0.5            # any comment
     TM0= 0.2 0.2
 
-Older files have a section for the weights of each function, `[weight-l]` for language models; their
-names here are those of the old k-best lists, `lm`. A section `[weight-file]` names a file of sparse
-weights.
-
-Functions that are never tuned are in no k-best list, so their weights are left out: those that the
-section `[feature]` calls `tuneable=false`, and lines `Name UNTUNEABLE` of `moses -show-weights`.
+Older files have a section for the weights of each function, `[weight-l]` for language models, whose
+names here are those of old k-best lists, `lm`. `[weight-file]` names a file of sparse weights.
+Weights of functions that are never tuned, and so in no k-best list, are left out: `tuneable=false`
+in `[feature]`, and lines `Name UNTUNEABLE` of `moses -show-weights`.
 
 Alpha is in a comment before `[weight]`, because Moses refuses unknown sections and its rescore.py
 refuses other lines inside `[weight]`; both ignore such a comment.
@@ -98,9 +96,9 @@ def read_ini(
     place = Place(source, notices)
     sectioned = _sectioned(lines)
     texts, sections = [text for text, _ in sectioned], [section for _, section in sectioned]
-    own = b"weight" if sections and sections[-1] is not None else None
-    old = own is not None and own not in sections
-    if own is None:
+    wanted = b"weight" if sections and sections[-1] is not None else None
+    old = wanted is not None and wanted not in sections
+    if wanted is None:
         if start := _init_opt(texts):
             place.note("ranges-of-mert", line=start)
             lines, texts = lines[:start], [*texts[:start], *[b""] * (len(texts) - start)]
@@ -110,26 +108,26 @@ def read_ini(
         if _SECTION.fullmatch(text):
             if section == b"weight-file" and not sparse_file:
                 place.note("weight-file-ignored")
-        elif text and (section == own or (old and section in _OLD_SECTIONS)):
+        elif text and (section == wanted or (old and section in _OLD_SECTIONS)):
             words = text.replace(b"=", b" ", 1).split()
             if words and (words[0] in untuned or words[1:] == [b"UNTUNEABLE"]):
                 place.note("untuned-in-file")
                 continue
             if _UNTUNEABLE in text:
                 place.note("untuneable-component")
-                text = b" ".join(one for one in text.split() if one != _UNTUNEABLE)
+                text = b" ".join(word for word in text.split() if word != _UNTUNEABLE)
                 if not text or text.endswith(b"="):
                     continue
             try:
                 if old:
                     text = f"{_OLD_SECTIONS[section or b'']}= ".encode() + text
-                found, more = features(_labelled(text), _number)
-                for name in sparse.keys() & more:
+                more_dense, more_sparse = features(_labelled(text), _number)
+                for name in sparse.keys() & more_sparse:
                     raise InputError(f"expected one weight of {name!r}, found two")
             except InputError as fault:
                 raise place.fault(str(fault)) from None
-            sparse |= more
-            for name, values in found.items():
+            sparse |= more_sparse
+            for name, values in more_dense.items():
                 dense.setdefault(name, []).extend(values)
     if not dense and not sparse and not sparse_file:
         raise InputError(
@@ -153,14 +151,14 @@ def _sectioned(lines: Iterable[bytes]) -> list[tuple[bytes, bytes | None]]:
 
     A section begins with its header; None before the first one.
     """
-    found: list[tuple[bytes, bytes | None]] = []
+    sectioned: list[tuple[bytes, bytes | None]] = []
     current = None
     for line in lines:
         text = _COMMENT.sub(b"", line).strip()
         if header := _SECTION.fullmatch(text):
             current = header[1]
-        found.append((text, current))
-    return found
+        sectioned.append((text, current))
+    return sectioned
 
 
 def _untuned(sectioned: Iterable[tuple[bytes, bytes | None]]) -> set[bytes]:
@@ -168,7 +166,7 @@ def _untuned(sectioned: Iterable[tuple[bytes, bytes | None]]) -> set[bytes]:
 
     One without `name=` is called by its class and a number, as in moses/FF/FeatureFunction.cpp.
     """
-    found: set[bytes] = set()
+    names: set[bytes] = set()
     unnamed: Counter[bytes] = Counter()
     for text, section in sectioned:
         words = text.split()
@@ -179,8 +177,8 @@ def _untuned(sectioned: Iterable[tuple[bytes, bytes | None]]) -> set[bytes]:
                 name = words[0] + b"%d" % unnamed[words[0]]
                 unnamed[words[0]] += 1
             if options.get(b"tuneable") in _FALSE:
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def _init_opt(texts: Sequence[bytes]) -> int | None:
@@ -270,8 +268,8 @@ def merged(
 
 def _scales(lines: Sequence[bytes], name: str = "alpha") -> list[int]:
     """Indices of the comments with a scale of this name."""
-    found = ((n, _SCALE.fullmatch(line.strip())) for n, line in enumerate(lines))
-    named = ((n, m[2]) for n, m in found if m and m[1] == name.encode())
+    matches = ((n, _SCALE.fullmatch(line.strip())) for n, line in enumerate(lines))
+    named = ((n, m[2]) for n, m in matches if m and m[1] == name.encode())
     return [n for n, value in named if value == b"null" or NUMBER.fullmatch(value)]
 
 

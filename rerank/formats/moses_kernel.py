@@ -3,9 +3,9 @@
 A line has the common shape if it has exactly the columns and labels of the first line, no white
 space but blanks, and numbers that need at most one rounding. Sparse features, `tag_np= 2`, may
 stand among them: tokens that hold `_` and end in their only mark of a label, `=` before a blank and
-such a number. Its values are those of `moses_grammar.parse`, bit for bit. Any other line,
-valid or not, is marked as not done and left to the grammar. Indices into the bytes are −1 from
-where a line departs from the common shape.
+such a number. Its values are those of `moses_grammar.parse`, bit for bit. Any other line is marked
+as not done and left to the grammar. Indices into the bytes are −1 from where a line departs from
+the common shape. Once this module is loaded, it reads short lists, too (`moses`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from rerank.formats.token_kernel import (
     word_slot,
 )
 
-_BLANK, _BAR, _ZERO, _NINE, _MARK, _SPARSE = b" |09=_"
-_TAB = 9
+_BLANK, _BAR, _ZERO, _NINE, _MARK, _SPARSE, _TAB = b" |09=_\t"
 _ID_DIGITS = 9  # of a sentence id
 
 
@@ -86,9 +85,9 @@ def read_common(rows: KBestRows, layout: Layout, done: NDArray[np.bool_]) -> Spa
     n_entries = int(entries.ends[-1])
     names, values = entries.names[:n_entries], entries.values[:n_entries]
     ids, firsts = _numbered(blob, names)
-    found = tuple(blob[a:b].tobytes().decode() for a, b in names[firsts].tolist())
-    done &= ~_repeated(entries.ends, ids, len(found))
-    return SparseColumns(found, entries.ends, ids, values.copy())
+    unique = tuple(blob[a:b].tobytes().decode() for a, b in names[firsts].tolist())
+    done &= ~_repeated(entries.ends, ids, len(unique))
+    return SparseColumns(unique, entries.ends, ids, values.copy())
 
 
 @njit(cache=True)
@@ -187,19 +186,23 @@ def _read_label(blob: Bytes, i: int, end: int, template: Template, j: int) -> in
 
 
 @njit(cache=True)
+def _are_bars(blob: Bytes, i: int, end: int) -> bool:
+    """Whether `|||` is at `i`."""
+    return i + 3 <= end and blob[i] == blob[i + 1] == blob[i + 2] == _BAR
+
+
+@njit(cache=True)
 def _after_bars(blob: Bytes, i: int, end: int) -> int:
     """The index after blanks and the `|||` at `i`, or −1 if it is not there."""
     i = skip_blanks(blob, i, end)
-    if i < 0 or i + 3 > end or not blob[i] == blob[i + 1] == blob[i + 2] == _BAR:
-        return -1
-    return i + 3
+    return i + 3 if i >= 0 and _are_bars(blob, i, end) else -1
 
 
 @njit(cache=True)
 def _next_column(blob: Bytes, i: int, end: int) -> int:
     """The index after the next `|||` from `i` on, or −1 if there is none."""
     while 0 <= i <= end - 3:
-        if blob[i] == blob[i + 1] == blob[i + 2] == _BAR:
+        if _are_bars(blob, i, end):
             return i + 3
         i += 1
     return -1
@@ -227,19 +230,11 @@ def _read_sparse(blob: Bytes, i: int, end: int, entries: SparseEntries, m: int) 
         if not sparse or i == end or blob[i] != _BLANK or blob[i - 1] != _MARK:
             return start, m
         value, after = number(blob, i, end)
-        if after < 0 or not _at_token_end(blob, after, end):
+        if after < 0 or not (after == end or blob[after] == _BLANK or _are_bars(blob, after, end)):
             return start, m
         entries.names[m, 0], entries.names[m, 1], entries.values[m] = start, i - 1, value
         i, m = after, m + 1
     return i, m
-
-
-@njit(cache=True)
-def _at_token_end(blob: Bytes, i: int, end: int) -> bool:
-    """Whether a blank, `|||` or the end is at `i`."""
-    if i == end or blob[i] == _BLANK:
-        return True
-    return i + 3 <= end and blob[i] == blob[i + 1] == blob[i + 2] == _BAR
 
 
 @njit(cache=True)
@@ -263,9 +258,9 @@ def _numbered(blob: Bytes, spans: Ints) -> tuple[Ints, Ints]:
 @njit(cache=True)
 def _repeated(ends: Ints, ids: Ints, n_names: int) -> NDArray[np.bool_]:
     """Which rows (n,) have a name twice."""
-    latest, found = np.full(n_names, -1), np.zeros(len(ends) - 1, np.bool_)
-    for row in range(len(found)):
+    latest, repeated = np.full(n_names, -1), np.zeros(len(ends) - 1, np.bool_)
+    for row in range(len(repeated)):
         for e in range(ends[row], ends[row + 1]):
-            found[row] |= latest[ids[e]] == row
+            repeated[row] |= latest[ids[e]] == row
             latest[ids[e]] = row
-    return found
+    return repeated

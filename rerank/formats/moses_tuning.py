@@ -67,17 +67,17 @@ def feature_blocks(
     reader = _Reader(lines, "FEATURES", source, notices)
     names: list[bytes] = []
     labels: tuple[Label, ...] = ()
-    for sentence, n, width, found in reader.headers("<names of the features>"):
+    for sentence, n, width, header in reader.headers("<names of the features>"):
         line = reader.line
-        if len(found) != width:
-            raise reader.fault(f"expected {width} names of features, found {len(found)}")
+        if len(header) != width:
+            raise reader.fault(f"expected {width} names of features, found {len(header)}")
         if not names:
             try:
-                names, labels = found, labels_of(found)
+                names, labels = header, labels_of(header)
             except InputError as fault:
                 raise reader.fault(str(fault)) from None
-        elif found != names:
-            pairs = enumerate(zip_longest(names, found), 1)
+        elif header != names:
+            pairs = enumerate(zip_longest(names, header), 1)
             place, (ours, theirs) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
             raise reader.fault(
                 f"expected the features of the first block, {len(names)} with {_shown(ours)} at "
@@ -95,12 +95,12 @@ def statistics_blocks(
 ) -> Iterator[ExtractorBlock]:
     """The blocks of scores.dat for BLEU; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "SCORES", source, notices)
-    for sentence, n, width, found in reader.headers("BLEU"):
+    for sentence, n, width, header in reader.headers("BLEU"):
         line = reader.line
-        if found != [b"BLEU"] or width != _WIDTH:
+        if header != [b"BLEU"] or width != _WIDTH:
             raise reader.fault(
                 f"expected {_WIDTH} statistics of BLEU, found {width} of "
-                f"{shown(b' '.join(found))}; run extractor with the scorer type BLEU"
+                f"{shown(b' '.join(header))}; run extractor with the scorer type BLEU"
             )
         values, sparse = reader.rows(n, _WIDTH, sentence, "statistics")
         if sparse:
@@ -131,8 +131,8 @@ def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
     counts: Counter[str] = Counter()
     for column in names:
         name, number = column.decode(), "0"
-        if found := _COLUMN.fullmatch(name):
-            name, number = found[1], found[2]
+        if match := _COLUMN.fullmatch(name):
+            name, number = match[1], match[2]
             if not name:
                 name, number = f"F{number}", "0"
         if int(number) != counts[name]:
@@ -199,11 +199,11 @@ class _Reader(Place):
             self.line, tokens = first + row, lines[row].split()
             if tokens == [self._end]:
                 raise self.fault(f"expected {block} as the block's first line says, found {row}")
-            dense, found = list[float](), dict[str, float]()
+            dense, named = list[float](), dict[str, float]()
             for token in tokens:
                 head, mark, digits = token.rpartition(b"=")  # a name may contain `=`
                 name = head.decode() if mark else f"value {len(dense) + 1}"
-                if not name or name in found:
+                if not name or name in named:
                     raise self.fault(
                         f"expected a sparse feature once, name=value, found {shown(token)}"
                     )
@@ -213,7 +213,7 @@ class _Reader(Place):
                     cure = "correct the list that extractor has read"
                     raise self.fault(f"{fault}; {cure}") from None
                 if mark:
-                    found[name] = value
+                    named[name] = value
                 else:
                     dense.append(value)
             if len(dense) != width:
@@ -221,8 +221,8 @@ class _Reader(Place):
                     f"expected {width} {what} as the block's first line says, found {len(dense)}"
                 )
             values[row] = dense
-            if found:
-                sparse[row] = found
+            if named:
+                sparse[row] = named
         self.line = first + len(lines) - 1
         if len(lines) <= n:
             raise self.fault(

@@ -18,8 +18,7 @@ from rerank.corpus.documents import Documents
 from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import read_objects
-from rerank.formats.tokens import Place
+from rerank.formats.tokens import Place, read_objects
 from rerank.notices import Notices
 
 PROTOCOL = "cESA"  # error spans and scores of translations side by side
@@ -42,18 +41,18 @@ def campaign(
 
     The order of documents, and in each that of the texts, is by chance, of the seed.
     """
-    rng, found = np.random.default_rng(seed), []
+    rng, shown = np.random.default_rng(seed), []
     for d, document in enumerate(documents.ids):
         lines = range(*documents.span(d))
         if all(len({text[t] for text in texts.values()}) == 1 for t in lines):
             continue
         order = [[*texts][i] for i in rng.permutation(len(texts)).tolist()]
-        found.append(
+        shown.append(
             [
                 {
                     "item_id": f"{document}:{i}",
                     **({} if sources is None else {"src": _shown(sources[t])}),
-                    "tgt": {one: _shown(texts[one][t]) for one in order},
+                    "tgt": {system: _shown(texts[system][t]) for system in order},
                 }
                 for i, t in enumerate(lines)
             ]
@@ -62,7 +61,7 @@ def campaign(
     return {
         "campaign_id": name,
         "info": {**info, "shuffle": False, "show_model_names": False},
-        "data": [found[i] for i in rng.permutation(len(found)).tolist()],
+        "data": [shown[i] for i in rng.permutation(len(shown)).tolist()],
     }
 
 
@@ -92,9 +91,9 @@ def read_annotations(
         if entry.get("annotation") == _RESET:
             by_user.pop(user, None)
         elif not str(entry.get("item_i")).startswith(_OUTSIDE):
-            for item, own in _annotated(entry, place):
-                scores = {text: _score(one, place) for text, one in own.items()}
-                models.update(text for text, one in scores.items() if one is not None)
+            for item, annotations in _annotated(entry, place):
+                scores = {text: _score(judged, place) for text, judged in annotations.items()}
+                models.update(text for text, score in scores.items() if score is not None)
                 if (score := scores.get(model)) is None:
                     continue
                 if (line := lines.get(str(item.get("item_id")))) is None:
@@ -117,10 +116,10 @@ def read_annotations(
 
 def _entries(path: FilePath, place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names of campaigns, and logged annotations: one a line ('' as name), or lists by campaign."""
-    for found in read_objects(read_lines(path, place.notices), place):
-        several = {"": found} if "annotation" in found else found
-        for name, own in several.items():
-            for entry in own if isinstance(own, list) else [own]:
+    for record in read_objects(read_lines(path, place.notices), place):
+        several = {"": record} if "annotation" in record else record
+        for name, entries in several.items():
+            for entry in entries if isinstance(entries, list) else [entries]:
                 if not isinstance(entry, dict) or "annotation" not in entry:
                     raise place.fault("expected annotations that Pearmut has downloaded")
                 yield name, entry
@@ -128,12 +127,12 @@ def _entries(path: FilePath, place: Place) -> Iterator[tuple[str, dict[str, Any]
 
 def _annotated(entry: Mapping[str, Any], place: Place) -> Iterator[tuple[Any, dict[str, Any]]]:
     """The items of an entry and the annotations of each by the name of the text."""
-    items, found = entry.get("item"), entry["annotation"]
-    if not isinstance(items, list) or not isinstance(found, list) or len(items) != len(found):
+    pair: Any = entry.get("item"), entry["annotation"]
+    if not all(isinstance(part, list) for part in pair) or len(pair[0]) != len(pair[1]):
         raise place.fault("expected as many annotations as items in each entry")
-    for item, own in zip(items, found, strict=True):
-        if isinstance(item, dict) and isinstance(own, dict):  # else skipped, or of a form
-            yield item, own
+    for item, annotation in zip(*pair, strict=True):
+        if isinstance(item, dict) and isinstance(annotation, dict):  # else skipped, or of a form
+            yield item, annotation
 
 
 def _score(annotation: Any, place: Place) -> float | None:
@@ -141,10 +140,10 @@ def _score(annotation: Any, place: Place) -> float | None:
     if not isinstance(annotation, dict):
         return None
     sliders = annotation.get("sliders")
-    given = [annotation.get("score")]
-    if given == [None] and isinstance(sliders, dict):
-        given = [*sliders.values()]
-    numbers = [x for x in given if x is not None]
+    values = [annotation.get("score")]
+    if values == [None] and isinstance(sliders, dict):
+        values = [*sliders.values()]
+    numbers = [x for x in values if x is not None]
     for number in numbers:
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if not is_number or not abs(number) <= LARGEST:

@@ -1,17 +1,14 @@
 """Lists of plain text: K lines a sentence, hypotheses with TABs between, or counted lines.
 
-`flat:K`: K lines of each sentence, and their numbers in another file, a line of numbers with blanks
-or TABs between them for each hypothesis: features F0, F1, …. A hypothesis whose two lines are blank
-fills up a shorter list, and is left out. `portage:K` is the same, as the tools of Portage have it
-(https://github.com/nrc-cnrc/PortageTextProcessing): `nbest`, whose shorter lists end with blank
-lines, and `ffvals`.
+`flat:K`: K lines of each sentence, and their numbers in another file, a line for each hypothesis:
+features F0, F1, …. A hypothesis whose two lines are blank fills up a shorter list, and is left out.
+`portage:K`: the same as the tools of Portage have it, `nbest` and `ffvals`
+(https://github.com/nrc-cnrc/PortageTextProcessing).
 
-`tabs`: all hypotheses of a sentence on a line with TABs between them, without scores, as the lists
-of DoRe (https://github.com/kanekomasahiro/Re-ranking). Nothing in these files says that they are
-lists: their format must be named.
-
-`mbr-nmt`: `NC=n`, then the n candidates of a sentence, without scores, as
-https://github.com/Roxot/mbr-nmt has them.
+`tabs`: all hypotheses of a sentence on a line with TABs between them, as DoRe's
+(https://github.com/kanekomasahiro/Re-ranking). Nothing in these files says that they are lists:
+their format must be named. `mbr-nmt`: `NC=n`, then the n candidates of a sentence
+(https://github.com/Roxot/mbr-nmt).
 
 A number beside each hypothesis is a score, which becomes a feature, too: OpenNMT, CTranslate2,
 Sockeye and tensor2tensor write lines as
@@ -34,52 +31,41 @@ from typing import Any, TypeAlias
 from rerank.diagnostics import diagnostics
 from rerank.errors import InputError, UsageError, shown
 from rerank.files.encoding import NUMBER
-from rerank.formats.document_files import structure
 from rerank.formats.moses_grammar import SEPARATOR, is_numeric
+from rerank.formats.plain_texts import structure
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
 from rerank.formats.tokens import HEAD, numbers_cure
 
+Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The name of a warning, and the values of its fields."""
+
 _COMPARED = 200  # lists whose texts are compared, and the fewest that tell
 _FEWEST_LISTS = 6
+_HEAD = 200  # lines that tell which columns are numbers
+_FEWEST = 3  # lines whose words are compared
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(  # no number of things
     rb"[\[(]?(?:[+-]?[0-9]*[.,][0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+)%?[\])]?"
 )
-_CONVERT = "`rerank convert --kbest-format {} --to moses --kbest FILE > NEW`"
-_IDS_AND_TEXTS = "it looks like a table of ids, texts and scores, which becomes a list by {}"
-_SCORED = (
-    "it looks like plain text with numbers beside each hypothesis: if it has K hypotheses of each "
-    f"sentence, a line each, use {_CONVERT.format('flat:K')}"
-)
-_TABLE = (
-    "it looks like a table with columns of numbers: write each hypothesis as 'id ||| text ||| "
-    "numbers'"
-)
-_TABS = (
-    "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
-    + _CONVERT.format("tabs")
-)
-_PLAIN = (
-    "it looks like plain text: if it has K hypotheses of each sentence, a line each, use, with "
-    "portage:K in place of flat:K and ffvals as SCORES for a list of Portage, "
-    + _CONVERT.format("flat:K --kbest-scores SCORES")
-)
 _DIGIT_AT_END = re.compile(rb"^[0-9]|[0-9]$")  # before or after a decimal comma
 _ALIGNMENT = re.compile(rb"\s*[0-9]+-[0-9]+(?:\s+[0-9]+-[0-9]+)*\s*")
-_HEAD = 200  # lines that tell which columns are numbers
-_FEWEST = 3  # lines whose words are compared
 _OTHER_BARS = re.compile(rb"[0-9]+ (\|{1,2}|#|;|(?:\xe2\x94\x82|\xef\xbd\x9c)+) ")
-_COLUMN_MARKS = (
-    (b"\t", "TAB-separated", "cut -f {}"),
-    (SEPARATOR, "|||-separated", "awk -F' *[|][|][|] *' '{{print ${}}}'"),
+_CONVERT = "`rerank convert --kbest-format {} --to moses --kbest FILE > NEW`"
+_IDS_AND_TEXTS = "a table of ids, texts and scores: write its rows as 'id ||| text ||| scores'"
+_SCORED = (
+    "plain text with numbers beside each hypothesis: if it has K hypotheses of each sentence, a "
+    f"line each, use {_CONVERT.format('flat:K')}"
 )
-_ENDS = (  # place of a word on the line, and the commands that remove it or part it by a TAB
-    (0, "start", "cut -d ' ' -f 2-", r"sed -E 's/^[[(]?([^] )]+)[])]? +/\1\t/'"),
-    (-1, "end", "sed -E 's/ +[^ ]+$//'", r"sed -E 's/ +[[(]?([^] )]+)[])]?$/\t\1/'"),
+_TABLE = "a table with columns of numbers: write its rows as 'id ||| text ||| numbers'"
+_TABS = (
+    "plain text with TABs: if a line has the hypotheses of a sentence, use "
+    f"{_CONVERT.format('tabs')}"
 )
-
-Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
-"""The name of a warning, and the values of its fields."""
+_PLAIN = (
+    "plain text: if it has K hypotheses of each sentence, a line each, use, with portage:K in "
+    "place of flat:K and ffvals as SCORES for a list of Portage, "
+    f"{_CONVERT.format('flat:K --kbest-scores SCORES')}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,43 +84,40 @@ class _Columns:
 
     def cells(self, line: bytes) -> list[bytes]:
         """The columns of a line, those of a hypothesis side by side."""
-        found = line.split(self.separator) if self.separator and line.strip() else [line]
-        n = len(found) // self.size
-        return [one for i in range(n) for one in found[i::n]] if self.apart else found
+        cells = line.split(self.separator) if self.separator and line.strip() else [line]
+        n = len(cells) // self.size
+        return [cell for i in range(n) for cell in cells[i::n]] if self.apart else cells
+
+    def fit(self, cells: Sequence[bytes]) -> bool:
+        """Whether the columns of a line are those of hypotheses, each with its numbers."""
+        return len(cells) % self.size == 0 and all(
+            place % self.size == self.text or is_numeric(cell) or _ALIGNMENT.fullmatch(cell)
+            for place, cell in enumerate(cells)
+        )
 
     def hypotheses(self, line: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
         """Text and numbers of each hypothesis of a line; InputError for other columns."""
         cells = self.cells(line)
         for start in range(0, len(cells), self.size) if line.strip() else ():
-            own = cells[start : start + self.size]
-            if not _fits(own, self):
+            columns = cells[start : start + self.size]
+            if not self.fit(columns):
                 raise InputError(
                     f"expected {self.size} columns of each hypothesis, its text and numbers, as on "
                     f"the first lines, found {shown(line)}"
                 )
-            others = own[: self.text] + own[self.text + 1 :]
-            numeric = [cell for cell in others if not _ALIGNMENT.fullmatch(cell)]
-            yield own[self.text], [number for cell in numeric for number in cell.split()]
+            text = columns.pop(self.text)
+            numeric = [cell for cell in columns if not _ALIGNMENT.fullmatch(cell)]
+            yield text, [number for cell in numeric for number in cell.split()]
 
-    def table_of_ids(self, head: Iterable[bytes]) -> str:
-        """The command that makes a list of lines whose first column has ids; empty for others."""
+    def begin_with_ids(self, head: Iterable[bytes]) -> bool:
+        """Whether the first column counts the sentences, from 0 or 1, by 1 at most."""
         if not self.text:
-            return ""
-        rows = [line.split(self.separator) for line in head if line.strip()]
-        if not _are_ids([row[0] for row in rows]):
-            return ""
-        others = [f' " " ${n}' for n in range(2, self.size + 1) if n != self.text + 1]
-        columns = f'$1 " ||| " ${self.text + 1} " |||"{"".join(others)}'
-        mark = {b"\t": "\\t", b",": ","}.get(self.separator, " *[|][|][|] *")
-        return f"`awk -F'{mark}' '{{print {columns}}}' FILE > NEW`"
-
-
-def _fits(cells: Sequence[bytes], columns: _Columns) -> bool:
-    """Whether the columns of a line are those of hypotheses, each with its numbers."""
-    return len(cells) % columns.size == 0 and all(
-        place % columns.size == columns.text or is_numeric(cell) or _ALIGNMENT.fullmatch(cell)
-        for place, cell in enumerate(cells)
-    )
+            return False
+        first = [line.split(self.separator)[0].strip() for line in head if line.strip()]
+        if len(first) < 2 or not all(map(bytes.isdigit, first)):
+            return False
+        ids = list(map(int, first))
+        return ids[0] in (0, 1) and all(0 <= b - a <= 1 for a, b in pairwise(ids))
 
 
 def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
@@ -153,12 +136,8 @@ def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
                 columns = _Columns(separator, size, text, apart)
                 rows = list(map(columns.cells, lines))
                 texts = [cell for row in rows for cell in row[text::size]]
-                one_number = separator == b"," and any(map(_DIGIT_AT_END.search, texts))
-                if (
-                    all(_fits(row, columns) for row in rows)
-                    and not one_number
-                    and not all(map(is_numeric, texts))
-                ):
+                decimals = separator == b"," and any(map(_DIGIT_AT_END.search, texts))
+                if all(map(columns.fit, rows)) and not decimals and not all(map(is_numeric, texts)):
                     return columns
     return _Columns(b"\t") if several else _Columns()
 
@@ -167,39 +146,23 @@ def looks_like(head: Sequence[bytes]) -> str:
     """What a file may be that begins with these lines, none of them JSON or of numbers alone."""
     rows = [line.split(SEPARATOR) for line in head if line.strip()]
     if all(len(row) == 2 and row[0].strip().isdigit() for row in rows):
-        return "it looks like a list without features, which `sed 's/$/ |||/' FILE > NEW` writes"
-    if found := _OTHER_BARS.match(head[0]):
-        mark = found[1]
-        if all(line.count(b" %s " % mark) > 1 for line in head if line.strip()):
-            command = f"sed 's/ {mark.decode()} / ||| /g' FILE > NEW"
-            return f"it looks like a list with other marks than |||, which `{command}` writes"
-    single = columns_of(head, several=False)
-    if single.size == 1 and columns_of(head[1:], several=False).size > 1:
-        below = looks_like(head[1:])
-        return f"its first line is a heading: without it, as `sed 1d FILE > NEW` writes, {below}"
-    if single.size > 1:
-        command = single.table_of_ids(head)
-        return _IDS_AND_TEXTS.format(command) if command else _SCORED
+        return "a list without features: write ' |||' at the end of each line"
+    bars = _OTHER_BARS.match(head[0])
+    if bars and all(line.count(b" %s " % bars[1]) > 1 for line in head if line.strip()):
+        return f"a list with other marks than |||: write ||| in place of {bars[1].decode()}"
+    columns = columns_of(head, several=False)
+    if columns.size == 1 and columns_of(head[1:], several=False).size > 1:
+        return f"a heading above {looks_like(head[1:])}, without the heading"
+    if columns.size > 1:
+        return _IDS_AND_TEXTS if columns.begin_with_ids(head) else _SCORED
     if len(rows[0]) > 1:
         return ""
     if any(b"\t" in line for line in head):
-        several = columns_of(head, several=True)
         cells = [cell for line in head for cell in line.split(b"\t")]
-        return _TABLE if several.size == 1 and any(map(is_numeric, cells)) else _TABS
-    odd = [
-        f"{row.sentence_of(values)}; {row.cure_of({**values, 'into': ' FILE > NEW'})}; "
-        for kind, values in odd_words(head)
-        for row in [diagnostics()[kind]]
-    ]
-    return "".join(odd) + _PLAIN
-
-
-def _are_ids(cells: Sequence[bytes]) -> bool:
-    """Whether a column counts the sentences: from 0 or 1, by one at most, some of them twice."""
-    if not all(cell.strip().isdigit() for cell in cells):
-        return False
-    ids = list(map(int, cells))
-    return ids[0] in (0, 1) and all(0 <= b - a <= 1 for a, b in pairwise(ids)) and len(ids) > 1
+        in_columns = columns_of(head, several=True).size == 1 and any(map(is_numeric, cells))
+        return _TABLE if in_columns else _TABS
+    odd = next(odd_words(head), None)
+    return _PLAIN if odd is None else f"{_PLAIN}; {diagnostics()[odd[0]].sentence_of(odd[1])}"
 
 
 def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[Oddity]:
@@ -208,19 +171,21 @@ def odd_words(texts: Sequence[bytes], k: int | None = None) -> Iterator[Oddity]:
     An id is another word in each line or, with k lines a sentence, in each sentence, or counts the
     lines of each.
     """
-    words = [found for text in texts if len(found := text.split()) > 1]
-    if len(words) < max(_FEWEST, len(texts)):
+    lines = [words for text in texts if len(words := text.split()) > 1]
+    if len(lines) < max(_FEWEST, len(texts)):
         return
-    for place, end, cut, part in _ENDS:
-        own = [found[place] for found in words]
-        if all(map(_DECIMAL.fullmatch, own)):
-            yield "number-as-word", {"example": shown(own[0]), "end": end, "command": part}
-        elif all(any(48 <= byte <= 57 for byte in word) for word in own):
-            sentences = [set(own[a : a + k]) for a in range(0, len(own), k)] if k else []
-            of_each = len(set(own)) == len(sentences) == sum(map(len, sentences))
-            counted = k is not None and len(set(own[:k])) == k and own == own[:k] * (len(own) // k)
-            if len(set(own)) == len(own) or ((of_each or counted) and len(sentences) >= _FEWEST):
-                yield "id-as-word", {"example": shown(own[0]), "end": end, "command": cut}
+    for place, end in ((0, "start"), (-1, "end")):
+        column = [words[place] for words in lines]
+        if all(map(_DECIMAL.fullmatch, column)):
+            yield "number-as-word", {"example": shown(column[0]), "end": end}
+        elif all(any(48 <= byte <= 57 for byte in word) for word in column):
+            sentences = [set(column[a : a + k]) for a in range(0, len(column), k)] if k else []
+            of_each = len(set(column)) == len(sentences) == sum(map(len, sentences))
+            counted = k is not None and len(set(column[:k])) == k
+            counted = counted and column == column[:k] * (len(column) // (k or 1))
+            differ = len(set(column)) == len(column)
+            if differ or ((of_each or counted) and len(sentences) >= _FEWEST):
+                yield "id-as-word", {"example": shown(column[0]), "end": end}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,20 +210,20 @@ class Flat(ReadOnlyFormat):
             )
         return replace(self, k=k, scores=scores, scores_name=name)
 
-    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+    def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file; InputError for another number of scores."""
         scores = None if self.scores is None else iter(self.scores)
         names: tuple[str, ...] = ()
         number = 0
-        columns, lines = _started(found, lines, several=False, k=self.k)
-        for line in found.numbered(lines):
-            number, values = found.line, list[float]()
+        columns, lines = _started(builder, lines, several=False, k=self.k)
+        for line in builder.numbered(lines):
+            number, values = builder.line, list[float]()
             if scores is not None:
                 tokens = next(scores, None)
                 if tokens is None:
-                    raise self._unequal(number - 1, f"more in {found.source}")
+                    raise self._unequal(number - 1, f"more in {builder.source}")
                 try:
-                    values = [found.number(token, "a score") for token in tokens.split()]
+                    values = [builder.number(token, "a score") for token in tokens.split()]
                 except InputError as fault:
                     others = not NUMBER.fullmatch(tokens.split()[0])
                     head = [tokens, *islice(scores, HEAD)] if others else []
@@ -266,22 +231,22 @@ class Flat(ReadOnlyFormat):
                     raise InputError(message, source=self.scores_name, line=number) from None
             try:
                 text, numbers = next(columns.hypotheses(line), (b"", []))
-                values += [found.number(token, "a score") for token in numbers]
+                values += [builder.number(token, "a score") for token in numbers]
             except InputError as fault:
-                found.refuse(fault)
+                builder.refuse(fault)
                 continue
             if not text.strip() and not values:
-                found.note("padding")
+                builder.note("padding")
                 continue
             if len(names) != len(values):
                 names = _names(values)
-            found.add((number - 1) // self.k, text, names, values)
+            builder.add((number - 1) // self.k, text, names, values)
             yield
         if scores is not None and next(scores, None) is not None:
             raise self._unequal(number, f"more in {self.scores_name}")
         if number % self.k:
             there = f"{number:,} lines, {number % self.k} of the last one"
-            raise found.fault(
+            raise builder.fault(
                 f"expected {self.k} lines for each sentence, found {there}; give the right K in "
                 f"--kbest-format {self.name}:K",
                 number,
@@ -320,33 +285,34 @@ class Tabs(ReadOnlyFormat):
     suffixes = (".tsv", ".txt")
     example = b"the text\ta text"
 
-    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+    def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file.
 
         A line without any words is a sentence with one empty hypothesis; beside other hypotheses
         a blank one is left out, and counted.
         """
-        columns, lines = _started(found, lines, several=True)
-        for line in found.numbered(lines):
+        columns, lines = _started(builder, lines, several=True)
+        for line in builder.numbered(lines):
             try:
-                own = [one for one in columns.hypotheses(line) if one[0].strip() or one[1]]
+                pairs = [*columns.hypotheses(line)]
             except InputError as fault:
-                found.refuse(fault)
+                builder.refuse(fault)
                 continue
-            skipped = (line.count(b"\t") + 1) // columns.size - max(len(own), 1)
+            filled = [(text, numbers) for text, numbers in pairs if text.strip() or numbers]
+            skipped = (line.count(b"\t") + 1) // columns.size - max(len(filled), 1)
             if skipped:
-                found.note("blank-hypothesis", count=skipped)
-            numeric = sum(is_numeric(text) for text, _ in own)
-            if columns.size == 1 and 0 < numeric < len(own):
-                found.note("number-as-hypothesis", count=numeric)
-            for text, numbers in own or [(b"", [])]:
-                values = [found.number(token, "a score") for token in numbers]
-                found.add(found.line - 1, text, _names(values), values)
+                builder.note("blank-hypothesis", count=skipped)
+            numeric = sum(is_numeric(text) for text, _ in filled)
+            if columns.size == 1 and 0 < numeric < len(filled):
+                builder.note("number-as-hypothesis", count=numeric)
+            for text, numbers in filled or [(b"", [])]:
+                values = [builder.number(token, "a score") for token in numbers]
+                builder.add(builder.line - 1, text, _names(values), values)
             yield
 
 
 def _started(
-    found: RowBuilder,
+    builder: RowBuilder,
     lines: Iterable[bytes],
     *,
     several: bool,
@@ -357,38 +323,38 @@ def _started(
 
     several: see `columns_of`; k: lines of a sentence; counted: whether there are lines `NC=n`.
     """
-    rest = iter(lines)
-    head = list(islice(rest, max(_HEAD, min(_COMPARED * (k or 0), 50 * _HEAD))))
+    lines = iter(lines)
+    head = list(islice(lines, max(_HEAD, min(_COMPARED * (k or 0), 50 * _HEAD))))
     texts = [line for line in head if not (counted and _COUNT.fullmatch(line.strip()))]
     rows = [line.split(SEPARATOR) for line in texts if line.strip()]
     if rows and all(len(row) > 2 and row[0].strip().isdigit() for row in rows):
-        cure = "leave out --kbest-format"
-        raise found.fault(f"expected texts, found lines with ids, as {shown(texts[0])}; {cure}", 1)
-    if other := structure(texts, found.source, None):
-        cure = other[1] if not several else "write the texts without quotation marks"
-        if other[0].startswith("JSON with .") or "over several" in other[0]:
-            cure = "leave out --kbest-format"
-        raise found.fault(f"expected texts, found {other[0]}; {cure}", 1)
+        what = f"lines with ids, as {shown(texts[0])}; leave out --kbest-format"
+        raise builder.fault(f"expected texts, found {what}", 1)
+    if other := structure(texts):
+        in_json = other.startswith("JSON with .") or "over several" in other
+        cure = "leave out --kbest-format" if in_json else "write the texts alone, without quotes"
+        raise builder.fault(f"expected texts, found {other}; {cure}", 1)
     columns = columns_of(texts, several=several)
-    if not (several or counted) and (command := columns.table_of_ids(texts)):
-        raise found.fault(f"expected texts, found ids before them; {command} writes a list", 1)
-    found.line = 1
+    if not (several or counted) and columns.begin_with_ids(texts):
+        cure = "write 'id ||| text ||| scores', and leave out --kbest-format"
+        raise builder.fault(f"expected texts, found ids before them; {cure}", 1)
+    builder.line = 1
     of_lines = [[*columns.hypotheses(line)] for line in texts]
-    own = [one for row in of_lines for one in row]
-    if any(numbers for _, numbers in own):
-        found.note("scores-beside-hypotheses")
-    elif several and (command := _column_of_numbers(texts)):
-        raise found.fault(
+    hypotheses = [pair for row in of_lines for pair in row]
+    if any(numbers for _, numbers in hypotheses):
+        builder.note("scores-beside-hypotheses")
+    elif several and _has_column_of_numbers(texts):
+        raise builder.fault(
             "expected texts between TABs, or as many numbers as texts, found a column of numbers; "
-            f"`{command} FILE > NEW` leaves it out"
+            "leave it out"
         )
-    candidates = [text for text, _ in own]
+    candidates = [text for text, _ in hypotheses]
     for kind, values in () if several else odd_columns(candidates) or odd_words(candidates, k):
-        found.note(kind, **values)
+        builder.note(kind, **values)
     in_places = [text for row in of_lines for text, _ in row or [(b"", [])]]
     if k is not None and k > 1 and _unlike(in_places, k):
-        found.note("unlike-candidates", k=k)
-    return columns, chain(head, rest)
+        builder.note("unlike-candidates", k=k)
+    return columns, chain(head, lines)
 
 
 def _unlike(texts: Sequence[bytes], k: int) -> bool:
@@ -397,43 +363,37 @@ def _unlike(texts: Sequence[bytes], k: int) -> bool:
     The first lists are compared, if they are enough to tell.
     """
     lists = [texts[a : a + k] for a in range(0, min(len(texts), _COMPARED * k) - k + 1, k)]
-    within = [_shared(*pair) for one in lists for pair in (one[:2], one[-2:])]
-    across = [_shared(one[-1], other[0]) for one, other in pairwise(lists)]
+    within = [_shared(*pair) for texts in lists for pair in (texts[:2], texts[-2:])]
+    across = [_shared(before[-1], after[0]) for before, after in pairwise(lists)]
     known = [[share for share in shares if share >= 0] for shares in (within, across)]
     if min(map(len, known)) < _FEWEST_LISTS - 1:
         return False
     return fmean(known[0]) <= 1.1 * fmean(known[1]) + 0.05
 
 
-def _shared(one: bytes, other: bytes) -> float:
+def _shared(first: bytes, second: bytes) -> float:
     """The share of strings of 4 bytes in the shorter text that are in both; −1 for tiny texts."""
-    pieces, others = ({text[i : i + 4] for i in range(len(text) - 3)} for text in (one, other))
-    return len(pieces & others) / min(len(pieces), len(others)) if pieces and others else -1.0
+    a, b = ({text[i : i + 4] for i in range(len(text) - 3)} for text in (first, second))
+    return len(a & b) / min(len(a), len(b)) if a and b else -1.0
 
 
 def odd_columns(texts: Sequence[bytes]) -> list[Oddity]:
     """The notice of texts that all have the same number of further columns."""
-    for separator, name, command in _COLUMN_MARKS:
+    for separator, name in ((b"\t", "TAB"), (SEPARATOR, "|||")):
         rows = [text.split(separator) for text in texts]
         if len(rows) >= _FEWEST and {len(row) for row in rows} == {n := len(rows[0])} != {1}:
             sizes = [sum(len(row[i]) for row in rows) for i in range(n)]
-            text = sizes.index(max(sizes))
-            other = shown(rows[0][0 if text else 1].strip())
-            values = {"columns": f"{n} {name}", "example": other}
-            return [("columns-as-text", {**values, "command": command.format(text + 1)})]
+            other = shown(rows[0][0 if sizes.index(max(sizes)) else 1].strip())
+            return [("columns-as-text", {"columns": f"{n} {name}-separated", "example": other})]
     return []
 
 
-def _column_of_numbers(lines: Iterable[bytes]) -> str:
-    """The command that leaves out a column with a number on every line; empty for none."""
+def _has_column_of_numbers(lines: Iterable[bytes]) -> bool:
+    """Whether a column, counted from either end, has a number on every line, not all columns."""
     rows = [list(map(is_numeric, line.split(b"\t"))) for line in lines if line.strip()]
-    if len(rows) > 1 and not any(map(all, rows)):
-        if all(row[-1] for row in rows):
-            return r"sed 's/\t[^\t]*$//'"
-        for place, column in enumerate(zip(*rows, strict=False), 1):
-            if all(column):
-                return f"cut -f {f'1-{place - 1},' if place > 1 else ''}{place + 1}-"
-    return ""
+    if len(rows) < 2 or any(map(all, rows)):
+        return False
+    return all(row[-1] for row in rows) or any(map(all, zip(*rows, strict=False)))
 
 
 def _names(values: Sequence[float]) -> tuple[str, ...]:
@@ -453,24 +413,25 @@ class MbrNmt(ReadOnlyFormat):
         """Whether the first line that is not blank is a number of candidates."""
         return _COUNT.fullmatch(next(line for line in head if line.strip()).strip()) is not None
 
-    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+    def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""
         sentence, left = -1, 0
-        columns, lines = _started(found, lines, several=False, counted=True)
-        for line in found.numbered(lines):
+        columns, lines = _started(builder, lines, several=False, counted=True)
+        for line in builder.numbered(lines):
             if left:
                 text, numbers = next(columns.hypotheses(line), (b"", []))
-                values = [found.number(token, "a score") for token in numbers]
-                found.add(sentence, text, _names(values), values)
+                values = [builder.number(token, "a score") for token in numbers]
+                builder.add(sentence, text, _names(values), values)
                 left -= 1
                 yield
                 continue
             count = _COUNT.fullmatch(line.strip())
             if count is None:
-                raise found.fault(f"expected NC=n before the next candidates, found {shown(line)}")
+                what = f"NC=n before the next candidates, found {shown(line)}"
+                raise builder.fault(f"expected {what}")
             sentence, left = sentence + 1, int(count[1])
         if left:
-            raise found.fault(f"expected {left} more candidates of the last sentence, found none")
+            raise builder.fault(f"expected {left} more candidates of the last sentence, found none")
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The number of the last `NC=n`, which may be `NC=0`."""

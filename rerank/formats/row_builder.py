@@ -6,7 +6,6 @@ digits. `tm_pt_0` is read as `tmpt0`.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBestRows, Label, SparseColumns, TextColumn
-from rerank.corpus.kbest import MAX_ID, KBest
+from rerank.corpus.columns import KBestRows, Label, SparseColumns, TextColumn, concatenate
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST
 from rerank.formats.moses import Moses
@@ -27,7 +26,7 @@ from rerank.formats.tokens import Number, Place, list_number, plain_name
 from rerank.notices import Notices
 
 _CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
-_ID = re.compile(rb"[0-9]{1,10}")
+_SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
 
 
 class RowBuilder(Place):
@@ -131,7 +130,7 @@ class RowBuilder(Place):
         self._count += n
         lines = TextColumn.of(self._entries)
         starts = lines.spans[:, 0]
-        found = KBestRows(
+        rows = KBestRows(
             labels=self._labels,
             lines=lines,
             text_spans=np.stack([starts, starts + np.array(self._sizes, np.int64)], axis=1),
@@ -143,7 +142,7 @@ class RowBuilder(Place):
             places=np.array(self._lines, np.int64),
         )
         self._clear()
-        return found
+        return rows
 
     # Features
 
@@ -154,11 +153,11 @@ class RowBuilder(Place):
         if self.names is None:
             self._set_labels(names)
             return values
-        expected, found = Counter(self.names), Counter(names)
-        if expected != found:
+        expected, widths = Counter(self.names), Counter(names)
+        if expected != widths:
             raise self.fault(
                 f"expected {len(self.names)} feature values as the first hypothesis has (line "
-                f"{self._first_line}), found {len(names)}: {differing_widths(expected, found)}"
+                f"{self._first_line}), found {len(names)}: {differing_widths(expected, widths)}"
             )
         rank = {name: i for i, name in enumerate(expected)}
         return [values[j] for j in sorted(range(len(names)), key=lambda j: rank[names[j]])]
@@ -204,7 +203,7 @@ class RowBuilder(Place):
         try:
             number = float(value) if type(value) in (float, int) else None  # type: ignore[arg-type]
         except OverflowError:
-            number = np.inf
+            number = np.inf if value > 0 else -np.inf  # type: ignore[operator]
         if number is not None and abs(number) <= LARGEST:
             return number
         if number is None:
@@ -230,15 +229,15 @@ class CollectedFormat(ABC):
         self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
     ) -> Iterator[KBestRows]:
         """The hypotheses in the order of the file."""
-        found = RowBuilder(notices, source, clip)
-        for _ in self.added(found, lines):
-            if found.full:
-                yield found.rows()
-        if len(found):
-            yield found.rows()
+        builder = RowBuilder(notices, source, clip)
+        for _ in self.added(builder, lines):
+            if builder.full:
+                yield builder.rows()
+        if len(builder):
+            yield builder.rows()
 
     @abstractmethod
-    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+    def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file; what is yielded after each step does not matter."""
 
 
@@ -262,22 +261,45 @@ class ReadOnlyFormat(CollectedFormat):
 class LineFormat(ReadOnlyFormat):
     """A format with a hypothesis on each line that is not blank."""
 
-    def added(self, found: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
+    def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""
-        for line in found.filled(lines):
+        for line in builder.filled(lines):
             try:
-                self.add(found, line)
+                self.add(builder, line)
             except InputError as fault:
-                found.refuse(fault)
+                builder.refuse(fault)
             yield
 
     @abstractmethod
-    def add(self, found: RowBuilder, line: bytes) -> None:
+    def add(self, builder: RowBuilder, line: bytes) -> None:
         """Add the hypothesis of a line."""
 
 
-def sentence_id(token: bytes) -> int:
-    """A sentence id: ASCII digits, at most 2**31 - 1; InputError for another."""
-    if _ID.fullmatch(token) is None or int(token) > MAX_ID:
-        raise InputError(f"expected a sentence id (digits 0-9, below 2^31), found {shown(token)}")
-    return int(token)
+def by_sentence(chunks: Iterable[KBestRows], notices: Notices, source: str) -> Iterator[KBestRows]:
+    """The rows sorted by sentence id.
+
+    All of them are in memory, at most 1 GiB of texts: `InputError` for more.
+    """
+    pieces: list[KBestRows] = []
+    size = 0
+    for chunk in chunks:
+        pieces.append(chunk)
+        size += len(chunk.lines.blob)
+        if size > _SORTED:
+            raise InputError(
+                "expected at most 1 GiB of hypotheses, which have to be sorted by sentence, found "
+                "more; decode fewer sentences per file",
+                source=source,
+                line=int(chunk.file_lines[-1]),
+            )
+    if not pieces:
+        return
+    ids = np.concatenate([piece.sentences for piece in pieces])
+    falls = np.flatnonzero(np.diff(ids) < 0)
+    if not len(falls):
+        yield from pieces
+        return
+    rows = concatenate(pieces)
+    line = int(rows.file_lines[falls[0] + 1])
+    notices.add("order-of-batches", source=source, line=line)
+    yield rows.take(np.argsort(ids, kind="stable"))

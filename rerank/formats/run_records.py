@@ -20,7 +20,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import read_json, writable
+from rerank.formats.tokens import read_json, writable
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ class Choice:
     @property
     def stated(self) -> dict[str, Mapping[str, Any]]:
         """What the trace states of each model, scorer and program of a utility, by its name."""
-        of_search = {f"utility {n}" if n else "utility": one for n, one in enumerate(self.programs)}
+        of_search = {f"utility {n}" if n else "utility": p for n, p in enumerate(self.programs)}
         return {**self.models, **self.scorers, **of_search}
 
     def engines(self, text: str | None) -> list[str]:
         """Names of the systems whose output a text is."""
-        return [name for name, own in (self.outputs or {}).items() if own == text]
+        return [name for name, output in (self.outputs or {}).items() if output == text]
 
     @property
     def changed(self) -> bool:
@@ -81,7 +81,7 @@ class Choice:
     @property
     def missed(self) -> list[tuple[str, str]]:
         """Terms of a glossary that the choice misses, and their translations."""
-        return [(term, own) for term, own, kept in self.terms if not kept]
+        return [(term, translation) for term, translation, kept in self.terms if not kept]
 
     def __post_init__(self) -> None:
         """KeyError or ValueError for a record without some of the texts and numbers."""
@@ -100,8 +100,8 @@ def is_trace(path: FilePath) -> bool:
     """Whether the first line of a file is that of a trace, as far as its keys tell."""
     for line in read_lines(path, Notices()):
         with suppress(ValueError, RecursionError):
-            found = read_json(line, writable)
-            return isinstance(found, dict) and {"document", "sentence", "texts"} <= {*found}
+            record = read_json(line, writable)
+            return isinstance(record, dict) and {"document", "sentence", "texts"} <= {*record}
         return False
     return False
 
@@ -116,9 +116,9 @@ def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
     """The lines of a trace, one at a time; InputError, with the file's name, for another line."""
     for number, line in enumerate(read_lines(path, notices), 1):
         try:
-            found = read_json(line, writable)
-            _check_schema(found, name, number)
-            yield Choice.of(found)
+            record = read_json(line, writable)
+            _check_schema(record, name, number)
+            yield Choice.of(record)
         except (ValueError, KeyError, RecursionError):
             shown = line.decode(errors="replace")
             raise InputError(
@@ -129,9 +129,9 @@ def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
             ) from None
 
 
-def _check_schema(found: object, name: str, line: int | None = None) -> None:
+def _check_schema(record: object, name: str, line: int | None = None) -> None:
     """InputError for a record of another schema than is read here."""
-    schema = found.get("schema", SCHEMA) if isinstance(found, dict) else SCHEMA
+    schema = record.get("schema", SCHEMA) if isinstance(record, dict) else SCHEMA
     if schema != SCHEMA:
         message = f"found schema {schema!r:.20}; this version reads {SCHEMA}, try a newer one"
         raise InputError(message, source=name, line=line)
@@ -163,12 +163,12 @@ def read_summary(path: str | Path, documents: Collection[str], notices: Notices)
     content, reason = b"\n".join(lines), "found something else"
     try:
         msgspec.json.decode(content, type=_Summary)  # before other content takes its memory
-        found = read_json(content, writable)
-        _check_schema(found, display(path))
-        summary = msgspec.convert(found, _Summary)
-        others = [one["id"] for one in summary["documents"] if one["id"] not in documents]
+        record = read_json(content, writable)
+        _check_schema(record, display(path))
+        summary = msgspec.convert(record, _Summary)
+        others = [d["id"] for d in summary["documents"] if d["id"] not in documents]
         if not others:
-            return dict(found)
+            return dict(record)
         reason = f"found a document {others[0]!r}"
     except (ValueError, RecursionError):
         pass
@@ -223,7 +223,7 @@ def read_curve(path: str | Path, notices: Notices) -> list[tuple[float, float]]:
     """Seconds and validation perplexity of each line of a file; InputError for another file."""
     header, *lines = [*read_lines(path, notices)] or [b""]
     seconds, perplexity = COLUMNS.index("seconds"), COLUMNS.index("valid_perplexity")
-    found = []
+    points = []
     for number, line in enumerate([header, *lines], 1):
         cells = line.decode(errors="replace").split("\t")
         try:
@@ -239,5 +239,5 @@ def read_curve(path: str | Path, notices: Notices) -> list[tuple[float, float]]:
                 source=display(path),
                 line=number,
             ) from None
-        found.append(point)
-    return found
+        points.append(point)
+    return points

@@ -6,7 +6,6 @@ test; or, in another package, an entry point of the group `rerank.formats`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -25,43 +24,34 @@ from rerank.errors import InputError, UsageError, shown
 from rerank.files.encoding import NUMBER
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_candidates import ANSWERS, CANDIDATES, guessed_candidates
-from rerank.formats.json_objects import read_object
 from rerank.formats.plain_lists import looks_like
-from rerank.formats.tokens import Place
+from rerank.formats.tokens import Place, read_object
 from rerank.notices import Notices
 from rerank.registry import FORMATS
 
 _HEAD = 20  # lines that are not blank, from which a format is recognised
 _BLANK = 1000  # lines that may be blank before them
 _OTHERS = {  # how files begin that are no k-best lists, and what to do with them
-    rb"\s*<(?:\?xml|!DOCTYPE|dataset|srcset|refset|tstset|doc)\b": "it looks like SGML or XML of "
-    "documents, with one translation of each sentence: in place of --kbest give --systems FILE for "
-    "all of its systems, or --systems NAME=FILE#SYSTEM for one",
-    rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
-    "`rerank tune-moses --features FILE` reads it",
-    rb"[DT]-[0-9]+\t": "it looks like the D- lines of fairseq without H- lines, which are read as "
-    "these: `sed -n 's/^D-/H-/p' FILE > NEW`",
-    rb"[SHDP]-[0-9]+ +\S": "it looks like output of fairseq whose TABs became blanks: `sed -E "
-    r"'s/^([A-Z]-[0-9]+) +/\1\t/; s/^([HD]-[0-9]+\t[^ ]+) +/\1\t/' FILE > NEW`",
-    rb"(?:\[[0-9-]+ [0-9:,]+ INFO\]|SENT [0-9]+:)": "it looks like the log of OpenNMT-py: give the "
-    "file of -output, written with -n_best K and -with_score, as --kbest-format flat:K",
-    rb"(?:[\w.]+\(|\[+|\{)(?:\w+=)?[\[(]*'": "it looks like what Python prints: write JSON with "
-    "json.dumps or, of lists and dictionaries, with `python3 -c 'import ast, json, sys; "
-    "[print(json.dumps(ast.literal_eval(line))) for line in sys.stdin]' < FILE > NEW`",
-    rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
+    rb"\s*<(?:\?xml|!DOCTYPE|dataset|srcset|refset|tstset|doc)\b": "SGML or XML of documents, with "
+    "one translation of each sentence: in place of --kbest give --systems FILE for all of its "
+    "systems, or --systems NAME=FILE#SYSTEM for one",
+    rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "a file of Moses' extractor: `rerank tune-moses "
+    "--features FILE` reads it",
+    rb"[DT]-[0-9]+\t": "output of fairseq without its H- lines: give all lines, or write H- for D-",
+    rb"[SHDP]-[0-9]+ +\S": "output of fairseq whose TABs became blanks: write a TAB after the tag "
+    "and, on H- and D- lines, after the score",
+    rb"(?:\[[0-9-]+ [0-9:,]+ INFO\]|SENT [0-9]+:)": "the log of OpenNMT-py: give the file of "
+    "-output, written with -n_best K and -with_score, as --kbest-format flat:K",
+    rb"(?:[\w.]+\(|\[+|\{)(?:\w+=)?[\[(]*'": "what Python prints: write JSON with json.dumps",
+    rb"\\data\\": "a language model in ARPA format: give it as --ngram",
 }
-_BEHIND_LOG = (
-    "it looks like a list behind other lines, as of logging; `grep -E '^[0-9]+ *[|]{3}.*[|]{3}' "
-    "FILE > NEW` keeps it"
-)
+_AMONG_OTHERS = "a list among other lines, as of logging: leave these out"
 _NUMBERS = (
-    "it looks like numbers alone, as of Portage's ffvals: give it as --kbest-scores beside the "
-    "list, with --kbest-format portage:K or flat:K"
+    "numbers alone, as of Portage's ffvals: give them as --kbest-scores beside the list, with "
+    "--kbest-format portage:K or flat:K"
 )
-_SHAPE = 'expected for each sentence a line {"candidates": [{"text": "…", "score": -1.5}, …]}'
+_SHAPE = 'a line {"candidates": [{"text": "…", "score": -1.5}, …]} for each sentence'
 _OF_LIST = re.compile(rb"[0-9]+ *[|]{3}.*[|]{3}")
-_KEY = re.compile(rb'"(?:%s)"\s*:' % b"|".join(one.encode() for one in (*CANDIDATES, *ANSWERS)))
 
 
 class KBestFormat(Protocol):
@@ -175,14 +165,13 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     for known in tried:
         if known.detect(head):
             return known, chain(head, lines)
-    rest = head[content[0] - 1 :]
-    meaning = _looks_like(rest, Place(source, Notices()))
-    meaning += "; " if meaning else ""
-    raise InputError(
-        f"expected a k-best list, found {shown(rest[0])}; {meaning}formats tried: "
+    filled = head[content[0] - 1 :]
+    meaning = _looks_like(filled)
+    raise Place(source, Notices()).fault(
+        f"expected a k-best list, found {shown(filled[0])}; "
+        f"{f'it looks like {meaning}; ' if meaning else ''}formats tried: "
         f"{', '.join(known.name for known in tried)}; `rerank list formats` shows a line of each",
-        source=source,
-        line=content[0],
+        content[0],
     )
 
 
@@ -265,60 +254,27 @@ def lines_of(
         return
     for t in range(len(kbest)):
         rows, sentence = slice(*kbest.offsets[t : t + 2].tolist()), kbest.first + t
-        own = replace(kbest.sentence(t), first=documents.line(sentence))
-        if own.line_numbers is not None and not own.line_numbers.all():
-            own = replace(own, lines=None)  # its candidate is not in the file
+        candidates = replace(kbest.sentence(t), first=documents.line(sentence))
+        if candidates.line_numbers is not None and not candidates.line_numbers.all():
+            candidates = replace(candidates, lines=None)  # its candidate is not in the file
         added = None if totals is None else totals[rows]
-        for line in form.write(own, names, values[rows], added, first_id=first_id):
+        for line in form.write(candidates, names, values[rows], added, first_id=first_id):
             yield sentence, line
 
 
-# What a file may be that is no list
-
-
-def _looks_like(head: Sequence[bytes], place: Place) -> str:
-    """What a file may be that begins with these lines, the first not blank; empty if not known."""
+def _looks_like(head: Sequence[bytes]) -> str:
+    """What a file is that begins with these lines and is no list, and a cure; empty if unknown."""
     line = head[0]
     if any(map(_OF_LIST.match, head)):
-        return place.named(_BEHIND_LOG)
-    if found := next((text for sign, text in _OTHERS.items() if re.match(sign, line)), None):
-        return place.named(found)
+        return _AMONG_OTHERS
+    if other := next((text for sign, text in _OTHERS.items() if re.match(sign, line)), None):
+        return other
     if re.match(rb"\s*[\[{]", line):
-        return _json(head, place)
-    return _NUMBERS if all(map(NUMBER.fullmatch, line.split())) else place.named(looks_like(head))
-
-
-def _json(head: Sequence[bytes], place: Place) -> str:
-    """What JSON may be that has no object with candidates on its first line."""
-    line, start = head[0], b"\n".join(head).lstrip()
-    try:
-        json.loads(line)
-        lines = "on each line"
-    except (ValueError, RecursionError):
-        lines = "on several lines"
-    if start.startswith(b"[") and _KEY.search(start):
-        return f"it looks like a JSON array of sentences: {_shape('.[]', place)}"
-    if re.match(rb"\[\s*\[", start):
-        return (
-            "it looks like a JSON array with an array of candidates for each sentence: "
-            f"{_shape('.[] | {candidates: .}', place)}"
-        )
-    if start.startswith(b"["):
-        return (
-            f"it looks like JSON with an array of candidates {lines}: "
-            f"{_shape('{candidates: .}', place)}, if an array is a sentence"
-        )
-    try:
-        found = read_object(line)
-    except InputError as fault:
-        if lines == "on each line" or not _KEY.search(start):
-            return f"it looks like JSON: {fault}".replace(" FILE ", f" {place.argument} ")
-        return f"it looks like JSON with an object on several lines: {_shape('.', place)}"
-    keys = f"it looks like JSON, but has no list of candidates at its keys {', '.join(found)}"
-    program = guessed_candidates(found)
-    return f"{keys:.200}: {_SHAPE if program is None else _shape(program, place)}"
-
-
-def _shape(program: str, place: Place) -> str:
-    """What is expected, and the command that makes it."""
-    return f"{_SHAPE}, which `jq -c '{program}' {place.argument} > lists.jsonl` makes"
+        keys = ""
+        try:
+            keys = f" without candidates at its keys {', '.join(read_object(line))}"
+        except InputError as fault:
+            if line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}"):
+                return f"JSON: {fault}"
+        return f"JSON{keys:.150}: write {_SHAPE}"
+    return _NUMBERS if all(map(NUMBER.fullmatch, line.split())) else looks_like(head)

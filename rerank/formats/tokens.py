@@ -1,4 +1,10 @@
-"""What readers of files need for tokens and messages: numbers, names, and places in a file."""
+"""What readers of files need: places in a file, numbers, names, and JSON of strangers.
+
+msgspec reads JSON several times faster than the standard library, but it takes a repeated key in
+silence, and refuses NaN, Infinity and half a surrogate pair without a place. It is therefore the
+fast path and not the judge: where it fails, or reads fewer keys than there are `":`, the plain
+reader decides, and words the fault.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +14,12 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
+
+import msgspec
 
 from rerank.errors import InputError, RerankError, shown
 from rerank.files.encoding import LARGEST, NUMBER
@@ -21,20 +30,18 @@ _UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 HEAD = 50  # lines of another tool's output that show what it is
 _HEAD_BYTES = 1 << 16
+_DIGIT = re.compile(rb"[0-9]")
 _SCORE_KEY = re.compile("comet|score|predict|log.?prob|^f1$", re.IGNORECASE)
-_LIST_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[\s*-?[0-9][^]]*,')
-_ONE_DECIMAL = re.compile(rb"-?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 _NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
-_TOTALS = {  # of a line: log10 of KenLM's query and of SRILM's ngram -ppl -debug 1
+_LOG10_TOTALS = {  # of a line, by KenLM's query and by SRILM's ngram -ppl -debug 1
     re.compile(rb"(^|\t)Total: \S+ OOV: "): r"s/.*Total: \([^ ]*\) OOV: .*/\1/p",
     re.compile(rb" zeroprobs, logprob= \S+ ppl= "): r"s/.* logprob= \([^ ]*\) ppl= .*/\1/p",
 }
-_SEPARATORS = {
-    b"|||": "awk -F' *[|][|][|] *' '{{print ${}}}'",
-    b"\t": "cut -f {}",
-    b",": "cut -d , -f {}",
-    b" ": "cut -d ' ' -f {}",
-}
+
+DIGITS = 400  # of a whole number: more than any that is finite as a float has
+_LARGE = 10**DIGITS
+_KEY_END = re.compile(rb'"(?<![^\\]\\")\s*:')  # or now and then of a part of a string
+_LINE_ENDS = re.compile("[ \t\r]*\n[ \t\r\n]*")
 
 Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
@@ -58,15 +65,10 @@ class Place:
         tool = next((tool for end, tool in _UNPACKED.items() if self.source.endswith(end)), None)
         return name if tool is None else f"<({tool} {name})"
 
-    @property
-    def into_new(self) -> str:
-        """The end of a command that reads this file and writes another one beside it."""
-        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
-        return f" {self.argument} > {new}"
-
     def named(self, message: str) -> str:
         """A message whose commands read this file where it has FILE, and write NEW beside it."""
-        return message.replace(" FILE > NEW`", f"{self.into_new}`")
+        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
+        return message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
 
     def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, each of which is the current one until the next one is taken."""
@@ -87,8 +89,7 @@ class Place:
 
     def note(self, name: str, /, *, line: int | None = None, **more: Any) -> None:
         """Count a warning of a line, by default the current one; more: as of `Notices.add`."""
-        line, into = line or self.line, self.into_new
-        self.notices.add(name, source=self.source, line=line, into=into, **more)
+        self.notices.add(name, source=self.source, line=line or self.line, **more)
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""
@@ -125,71 +126,33 @@ def number(token: bytes, what: str, *, cure: str = "") -> float:
 
 
 def numbers_cure(lines: Sequence[bytes], file: str) -> str:
-    """The command that writes the numbers in another tool's output alone, one a line, as a cure.
+    """The cure of a file that should hold a number on each line; empty for lines without digits.
 
-    lines: the first ones that are not numbers. Empty where no command is known.
+    lines: the first that are not such numbers, or only the heading above them. The outputs of
+    COMET, KenLM and SRILM, and JSON, need a command.
     """
-    head, also = b"\n".join(lines)[:_HEAD_BYTES], ""
-    name = Place(file, Notices()).argument
-    if not lines:
+    head = b"\n".join(lines)[:_HEAD_BYTES]
+    file = Place(file, Notices()).argument
+    plain = [NUMBER.fullmatch(line.strip()) is not None for line in lines]
+    if not lines or (plain[0] and all(plain)):
         return ""
-    if notation := next((f for f, sound in _NOTATIONS.items() if sound(lines)), None):
-        command = notation.format(name)
-    elif head.lstrip()[:1] in (b"{", b"["):
-        found = Counter(key.decode(errors="replace") for key in _NUMBER_KEY.findall(head))
-        found.update(
-            dict.fromkeys((k.decode(errors="replace") for k in _LIST_KEY.findall(head)), 2)
+    keys = Counter(key.decode(errors="replace") for key in _NUMBER_KEY.findall(head))
+    if keys and head.lstrip()[:1] in (b"{", b"["):
+        ranked = [key for key, _ in keys.most_common()]
+        key = json.dumps(next(filter(_SCORE_KEY.search, ranked), ranked[0]), ensure_ascii=False)
+        program = f".. | objects | .[{key}] | .. | numbers"
+        return f"; `jq '{program}' {file} > numbers` writes its numbers"
+    if b"\tscore: " in lines[0]:
+        program = "s/.*\\tSegment [0-9]*\\tscore: //p"
+        return f"; `sed -n '{program}' {file} > numbers` writes its numbers"
+    if total := next((edit for sign, edit in _LOG10_TOTALS.items() if sign.search(head)), None):
+        return (
+            f"; `sed -n '{total}' {file} | awk '{{print $1 * 2.302585}}' > numbers` writes its "
+            "numbers as natural logarithms; those of KenLM and SRILM are log10"
         )
-        keys = [key for key, _ in found.most_common()]
-        key = next(filter(_SCORE_KEY.search, keys), keys[0] if keys else None)
-        own = json.dumps(key, ensure_ascii=False)
-        command = f"jq '.. | objects | .[{own}] | .. | numbers' {name}" if key else ""
-    elif any(b"\tscore: " in line for line in lines[:1]):
-        command = f"sed -n 's/.*\\tSegment [0-9]*\\tscore: //p' {name}"
-    elif total := next((part for sign, part in _TOTALS.items() if sign.search(head)), None):
-        command = f"sed -n '{total}' {name} | awk '{{print $1 * 2.302585}}'"
-        also = " as natural logarithms; those of KenLM and SRILM are log10"
-    else:
-        command = _column_command(lines, name)
-    return f"; `{command} > numbers` writes its numbers{also}" if command else ""
-
-
-def _all_numbers(lines: Sequence[bytes], table: dict[bytes, bytes]) -> bool:
-    """Whether all lines, one at least, are numbers where some of these strings are replaced."""
-    text = b"\n".join(lines)
-    for old, new in table.items():
-        text = text.replace(old, new)
-    found = [line.split() for line in text.split(b"\n")]
-    changed = not table or text != b"\n".join(lines)
-    return changed and all(own and all(map(NUMBER.fullmatch, own)) for own in found)
-
-
-_WITHOUT = dict.fromkeys((b"[", b"]", b"(", b")", b"%", b","), b"")
-_NOTATIONS: dict[str, Callable[[Sequence[bytes]], bool]] = {
-    "sed 's/\u2212/-/g' {}": lambda lines: _all_numbers(lines, {"\u2212".encode(): b"-"}),
-    "tr -s ', ' '\\n' < {}": lambda lines: len(lines) == 1 and _all_numbers(lines, {b",": b" "}),
-    "tr , . < {}": lambda lines: _all_numbers(lines, {b",": b"."}),
-    "tr -d '[]()%,' < {}": lambda lines: _all_numbers(lines, _WITHOUT),
-    "tr -s ' ' '\\n' < {}": lambda lines: _all_numbers(lines, {}) and b"\t" not in lines[0],
-    "tail -n +2 {}": lambda lines: (
-        len(lines) > 1 and b"\t" not in lines[1] and _all_numbers(lines[1:], {})
-    ),
-}  # how numbers in another notation, or below a heading, are written as they are read
-
-
-def _column_command(lines: Sequence[bytes], file: str) -> str:
-    """The command that writes the last column of numbers, below a heading if there is one."""
-    for separator, command in _SEPARATORS.items():
-        rows = [line.strip(b"\r").split(separator) for line in lines]
-        width = min(map(len, rows), default=0)
-        columns = [0] if separator == b" " else [*range(width - 1, -1, -1)]
-        for column in columns if width > 1 else ():
-            numeric = [NUMBER.fullmatch(row[column].strip()) is not None for row in rows]
-            if all(numeric[1:]) and (numeric[0] or len(rows) > 2):
-                cut = command.format(column + 1)
-                return f"{cut} {file}" if numeric[0] else f"tail -n +2 {file} | {cut}"
-    if all(len(_ONE_DECIMAL.findall(line)) == 1 for line in lines):
-        return f"grep -oE -e '-?[0-9]+[.][0-9]+([eE][-+]?[0-9]+)?' {file}"
+    digits = [_DIGIT.search(line) is not None for line in lines]
+    if all(digits[1:]) and (digits[0] or len(lines) > 1):
+        return "; write its numbers alone, one on each line, as -0.41"
     return ""
 
 
@@ -244,3 +207,158 @@ def _is_infinite(token: bytes) -> bool:
     if NUMBER.fullmatch(token):
         return abs(float(token)) > LARGEST
     return _INFINITE.fullmatch(token) is not None
+
+
+# JSON
+
+
+class _JsonFault(ValueError):
+    """A fault that JSON itself does not have."""
+
+
+def writable(content: bytes) -> Any:
+    """The value of a JSON text that can be written again, as the plain reader reads it.
+
+    ValueError for NaN and infinities, 1e999 among them, and for half surrogate pairs.
+    """
+    value = json.loads(content)
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    return value
+
+
+def read_json(content: bytes, plain: Callable[[bytes], Any] = json.loads) -> Any:
+    """The value of a JSON text as the plain reader reads it, or its exception. O(bytes)."""
+    with suppress(msgspec.MsgspecError, RecursionError):
+        value = msgspec.json.decode(content)
+        if has_all(content, *counts(value)):
+            return value
+    return plain(content)
+
+
+def has_all(content: bytes, strings: int, keys: int) -> bool:
+    """Whether a JSON text, of which so many strings were read, has surely no further keys.
+
+    keys: how many of the strings are keys. A key that is there twice was read once.
+    """
+    escaped = b"\\" in content and b'\\"' in content
+    if not escaped and content.count(b'"') == 2 * strings:
+        return True  # the common case, in a tenth of the time
+    return len(_KEY_END.findall(content)) == keys
+
+
+def counts(value: object) -> tuple[int, int]:
+    """Numbers of strings in a value, and of the keys among them.
+
+    Below 0 where it has a number of more than 400 digits.
+    """
+    if isinstance(value, dict | list):
+        keys = len(value) if isinstance(value, dict) else 0
+        members = value.values() if isinstance(value, dict) else value
+        inner = [counts(member) for member in members]
+        return keys + sum(n for n, _ in inner), keys + sum(n for _, n in inner)
+    if type(value) is int and not -_LARGE < value < _LARGE:
+        return -_LARGE, -_LARGE
+    return int(isinstance(value, str)), 0
+
+
+def read_object(content: bytes, place: Place | None = None) -> dict[str, Any]:
+    """A JSON object; InputError for other content, and for a key that is there twice.
+
+    place: of the first line of the content.
+    """
+    place = Place("", Notices(), 0) if place is None else place
+    try:
+        value = read_json(content, lambda content: _DECODER.decode(content.decode()))
+    except json.JSONDecodeError as fault:
+        raise place.fault(
+            f"expected one JSON object, found {shown(content)}: {fault.msg} at column "
+            f"{fault.colno}; {_json_cure(content, fault)}",
+            place.line and place.line + fault.lineno - 1,
+        ) from None
+    except (_JsonFault, UnicodeDecodeError) as fault:
+        raise place.fault(f"expected a JSON object, {fault}") from None
+    except RecursionError:
+        raise place.fault("expected a JSON object, found too deep a nesting") from None
+    if not isinstance(value, dict):
+        raise place.fault(f"expected a JSON object, found {shown(content)}")
+    return value
+
+
+def _json_cure(content: bytes, fault: json.JSONDecodeError) -> str:
+    """What to do about a line that is no JSON."""
+    if fault.msg == "Extra data":
+        return "write one object on each line"
+    if fault.pos >= len(fault.doc.rstrip()):
+        return "is the file cut off, or an object on several lines? write each on one line"
+    if re.match(rb"\s*\{\s*'", content):
+        return "JSON has double quotes: write it with json.dumps"
+    return "correct the line, or write it again with json.dumps"
+
+
+def read_objects(lines: Iterable[bytes], place: Place) -> Iterator[dict[str, Any]]:
+    """The object on each line that is not blank."""
+    for line in place.filled(lines):
+        try:
+            value = read_object(line, place)
+        except InputError as fault:
+            place.refuse(fault)
+        else:
+            yield value
+
+
+def encoded(text: str, key: str) -> bytes:
+    """UTF-8 of the text at a key; InputError for half a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"found half a surrogate pair in {key!r}; write whole ones") from None
+
+
+def text_of(value: object, what: str, place: Place) -> bytes:
+    """A text in UTF-8 on one line; InputError for a value that is no text."""
+    if not isinstance(value, str):
+        raise place.fault(f"expected a text for {what}, found {value!r:.60}")
+    if "\n" in value:
+        place.note("line-end-in-text")
+        value = _LINE_ENDS.sub(" ", value.strip(" \t\r\n"))
+    try:
+        text = value.encode()
+    except UnicodeEncodeError:
+        raise place.fault(f"expected a text for {what}, found half a surrogate pair") from None
+    if b"\0" in text:
+        raise place.fault(f"expected a text for {what}, found a NUL character")
+    return text
+
+
+def first_key(keys: Container[str], names: Iterable[str]) -> str | None:
+    """The first of the names that is a key of an object, or among its keys."""
+    return next((name for name in names if name in keys), None)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON object without repeated keys."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise _JsonFault(f"found the key {twice!r:.60} twice in one object")
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise _JsonFault(f"found a number of {len(digits)} digits")
+    return int(digits)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
+
+
+def first_object(head: Sequence[bytes]) -> dict[str, Any]:
+    """The object on the first line that is not blank; empty if it is none."""
+    first = next(line for line in head if line.strip())
+    if not first.lstrip().startswith(b"{"):
+        return {}
+    try:
+        return read_object(first)
+    except InputError:
+        return {}

@@ -38,9 +38,9 @@ from rerank.formats.document_files import (
     cached_files,
     chosen_documents,
     read_texts,
-    text_lines,
 )
 from rerank.formats.document_ids import without_separators
+from rerank.formats.plain_texts import text_lines
 from rerank.notices import Notices
 from rerank.registry import SIDE_INFORMATION
 
@@ -79,11 +79,11 @@ def read_translation(
     another number of lines. A segment that such a file lacks is an empty line, with a notice.
     InputError for another number of lines; of what is too much no more than a count is kept.
     """
-    found = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
-    if len(found) > 1:
-        names = ", ".join(text.name for text in found[:30])
-        raise UsageError(f"{display(path)}: expected one {role}, found {len(found)}; give {names}")
-    text = found[0]
+    texts = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
+    if len(texts) > 1:
+        names = ", ".join(text.name for text in texts[:30])
+        raise UsageError(f"{display(path)}: expected one {role}, found {len(texts)}; give {names}")
+    text = texts[0]
     missing = sum(line is None for line in text.lines)
     if missing and missing == len(text.lines):
         what = "segments of these documents, found none"
@@ -109,9 +109,9 @@ def read_texts_of(
     file, name = file_and_name(path)
     if str(file).startswith(PREFIX):
         files = cached_files(str(file), role, name)
-        return [_plain(one, target, notices, role, model=model, cure=cure) for one in files]
-    found = read_texts(file, notices)
-    if found is None:
+        return [_plain(text, target, notices, role, model=model, cure=cure) for text in files]
+    content = read_texts(file, notices)
+    if content is None:
         if name is not None:
             next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
             raise UsageError(
@@ -119,20 +119,20 @@ def read_texts_of(
                 f"{display(file)} is a plain text; leave it out"
             )
         return [_plain(path, target, notices, role, model=model, cure=cure)]
-    references = found.texts.get("reference", {})
-    if role == "system" and name is None and not found.texts.get(role) and len(references) == 1:
-        notices.add("reference-as-translation", source=found.file)
+    references = content.texts.get("reference", {})
+    if role == "system" and name is None and not content.texts.get(role) and len(references) == 1:
+        notices.add("reference-as-translation", source=content.file)
         texts = dict(references)
     else:
-        texts = found.text(role, name)
+        texts = content.text(role, name)
     several = len(texts) > 1 or name is not None
     fitted: list[Translation] = []
-    for one, lines in texts.items():
+    for text, lines in texts.items():
         if isinstance(target, Documents):
-            lines = aligned(lines, found, target)
+            lines = aligned(lines, content, target)
         elif target is not None:
-            check_length(lines, target, source=found.file, model=model)
-        shown = f"#{shown_name(one).strip(chr(39))}" if several else ""
+            check_length(lines, target, source=content.file, model=model)
+        shown = f"#{shown_name(text).strip(chr(39))}" if several else ""
         fitted.append(Translation(f"{display(file)}{shown}", lines))
     return fitted
 
@@ -146,29 +146,29 @@ def read_systems(
     system lacks is None. InputError for a file without systems.
     """
     file, name = file_and_name(path)
-    found = read_texts(file, notices)
-    if found is None:
+    content = read_texts(file, notices)
+    if content is None:
         next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
         raise InputError(
             "expected outputs of systems in WMT XML, NIST SGML or JSON lines, found a plain text; "
             "give NAME=FILE for each system",
             source=display(file),
         )
-    target = found.documents if documents is None else documents
+    target = content.documents if documents is None else documents
     return target, {
-        one: Translation(f"{display(file)}#{one}", aligned(lines, found, target))
-        for one, lines in found.text("system", name).items()
+        system: Translation(f"{display(file)}#{system}", aligned(lines, content, target))
+        for system, lines in content.text("system", name).items()
     }
 
 
 def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> list[FilePath]:
     """The files that are read of paths, of which `FILE#NAME` and test sets are not files."""
-    found: list[FilePath] = []
+    files: list[FilePath] = []
     for path in paths:
         file, name = file_and_name(path)
         cached = str(file).startswith(PREFIX)
-        found += cached_files(str(file), role, name) if cached else [file]
-    return found
+        files += cached_files(str(file), role, name) if cached else [file]
+    return files
 
 
 def documents_in(path: FilePath, notices: Notices) -> Documents | None:
@@ -176,8 +176,8 @@ def documents_in(path: FilePath, notices: Notices) -> Documents | None:
     file, _ = file_and_name(path)
     if str(file).startswith(PREFIX):
         return None
-    found = read_texts(file, notices)
-    return None if found is None else found.documents
+    content = read_texts(file, notices)
+    return None if content is None else content.documents
 
 
 def check_length(
@@ -229,8 +229,8 @@ def _plain(
     if documents is not None and len(lines) > documents.n_file_lines and documents.lines is None:
         lines = without_separators(lines, documents) or lines
     if n_lines is not None:
-        own = (documents and documents.cure) or f"line i must translate line i of {model}"
-        cure = f"{own}; {cure}" if cure else own
+        usual = (documents and documents.cure) or f"line i must translate line i of {model}"
+        cure = f"{usual}; {cure}" if cure else usual
         check_length(lines, n_lines, source=display(path), model=model, cure=cure)
     return Translation(display(path), lines if documents is None else documents.in_order(lines))
 
@@ -249,17 +249,17 @@ def read_with_documents(
     number of sentences is that of the document file or, without one, of the first reference. drop:
     see `matched`.
     """
-    own = documents_of_reference(references, notices)
-    if own is not None and no_docs is not None:
+    stated = documents_of_reference(references, notices)
+    if stated is not None and no_docs is not None:
         raise UsageError(
             f"--no-docs {no_docs}: {display(references[0])} says what the documents are; leave it "
             "out"
         )
     model = display(references[0]) if docs is None and references else display(docs or "")
-    documents = own
+    documents = stated
     if docs is not None:
-        most = None if own is None else partial(int, _SPARSEST * own.n_sentences)
-        if own is None and references and not is_pipe(file_of(references[0])):
+        most = None if stated is None else partial(int, _SPARSEST * stated.n_sentences)
+        if stated is None and references and not is_pipe(file_of(references[0])):
             most = partial(count_lines, references[0])
         documents = chosen_documents(docs, no_docs, int, notices, most=most)
     texts = read_reference_texts(references, documents, notices, model=model)
@@ -308,7 +308,7 @@ def matched(
             n = kept.count(False)
             notices.add("sentence-without-reference", source=lacking, count=n, asked=True)
             documents = documents.selected(kept)
-            texts = [Translation(one.name, list(compress(one.lines, kept))) for one in texts]
+            texts = [Translation(text.name, list(compress(text.lines, kept))) for text in texts]
     return documents, complete(texts, documents, notices, droppable=drop is not None)
 
 
@@ -336,12 +336,12 @@ def read_reference_texts(
     """
     if not paths:
         raise UsageError("expected a reference file, found none; name one or more")
-    found: list[Translation] = []
+    texts: list[Translation] = []
     for path in paths:
-        found += read_texts_of(path, target, notices, model=model, role="reference")
+        texts += read_texts_of(path, target, notices, model=model, role="reference")
         if target is None:
-            target, model = len(found[0].lines), display(path)
-    return found
+            target, model = len(texts[0].lines), display(path)
+    return texts
 
 
 def complete(
@@ -373,13 +373,13 @@ def complete(
         columns.append(lines)
     names = [text.name for text in texts]
     note_mixed_escapes(names, columns, notices)
-    for name, own in zip(names[1:], columns[1:], strict=True):
-        if own == columns[0]:
+    for name, column in zip(names[1:], columns[1:], strict=True):
+        if column == columns[0]:
             notices.add("equal-references", source=name, first=names[0])
             continue
-        called = {f"references in {name}": own, f"references in {names[0]}": columns[0]}
+        called = {f"references in {name}": column, f"references in {names[0]}": columns[0]}
         note_alignment(called, notices, source=name)
-        profiles = {one: profile_of(lines) for one, lines in called.items()}
+        profiles = {side: profile_of(lines) for side, lines in called.items()}
         note_preparation(profiles, notices, source=name)
     return [list(sentence) for sentence in zip(*columns, strict=True)]
 
@@ -397,18 +397,18 @@ def _place(documents: Documents | None, t: int) -> str:
 # Side information
 
 
-def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "") -> None:
+def check_files(needed: Mapping[str, str], provided: Iterable[str], prefix: str = "") -> None:
     """UsageError for files that a model needs, but nobody gave, or gave, but no model needs.
 
     needed: kinds, with the name of a model that needs each; given: kinds for which there is a
     file; prefix: of the options, as in `--valid-source`.
     """
-    given = set(given)
+    provided = set(provided)
     for kind, model in needed.items():
-        if kind not in given:
+        if kind not in provided:
             flag = f"--{prefix}{kind}"
             raise UsageError(f"{flag}: {model} needs {SIDE_INFORMATION[kind]}; give {flag} FILE")
-    for kind in sorted(given - needed.keys()):
+    for kind in sorted(provided - needed.keys()):
         raise UsageError(
             f"--{prefix}{kind}: no model here needs {SIDE_INFORMATION[kind]}; leave it out"
         )
@@ -443,27 +443,27 @@ def given_lines(
     if kind == SOURCE and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
-        found = list(islice(lines, documents.n_file_lines + SURPLUS))
-        _check_number(len(found), documents.n_file_lines, name, documents.cure)
-        lines = iter(documents.in_order(found))
+        part = list(islice(lines, documents.n_file_lines + SURPLUS))
+        _check_number(len(part), documents.n_file_lines, name, documents.cure)
+        lines = iter(documents.in_order(part))
     for d in range(len(documents)):
         start, stop = documents.span(d)
-        found = list(islice(lines, stop - start))
-        done += len(found)
+        part = list(islice(lines, stop - start))
+        done += len(part)
         if done < stop:
             _check_number(done, documents.n_sentences, name, documents.cure)
         if kind != SOURCE:
-            check_document(found, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
-        yield found
+            check_document(part, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
+        yield part
     _check_number(done + len(list(islice(lines, SURPLUS))), done, name, documents.cure)
 
 
-def _check_number(found: int, expected: int, name: str, cure: str) -> None:
+def _check_number(number: int, expected: int, name: str, cure: str) -> None:
     """InputError unless a file has a line for each source line, of which no more are counted."""
-    if found != expected:
-        more = " or more" if found == expected + SURPLUS else ""
+    if number != expected:
+        more = " or more" if number == expected + SURPLUS else ""
         raise InputError(
-            f"expected {expected:,} lines, one for each source line, found {found:,}{more}; "
+            f"expected {expected:,} lines, one for each source line, found {number:,}{more}; "
             f"{cure or 'line i must belong to source line i'}",
             source=name,
         )

@@ -8,12 +8,10 @@ Our own are JSON, of which strangers write only the names and numbers:
 or the object at `weights` alone, where one number needs no list. `mbr_spread` and `decoder_names`
 may be missing.
 
-Every format but JSON, ini and dense keeps one number for each name: a feature of several values is
-written as Name_0, Name_1, …, as Moses' mert calls them, or by the place of its values, as kbmira
-does. Those of cdec and travatar have the names of the decoder, where they are known
-(`Weights.decoder_names`). A new format is a `WeightFormat` and a line in
-`rerank.registry.WEIGHT_FORMATS`; other packages add theirs by entry points. `read_weights` reads
-all of them.
+Every format but JSON, ini and dense has a number a name: the values of a feature are Name_0,
+Name_1, …, as Moses' mert calls them, or named by their places, as kbmira does. cdec and travatar
+have the names of the decoder, where they are known (`Weights.decoder_names`). A new format is a
+`WeightFormat` and a line in `rerank.registry.WEIGHT_FORMATS`, or an entry point.
 """
 
 from __future__ import annotations
@@ -31,13 +29,12 @@ from rerank.errors import InputError, UsageError
 from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import DIGITS, read_json
 from rerank.formats.moses_ini import (
     read_ini,
     read_scale,
     weight_file,
 )
-from rerank.formats.tokens import similar, written
+from rerank.formats.tokens import DIGITS, read_json, similar, written
 from rerank.formats.weights import SCHEMA, Weights, to_ini, to_json
 from rerank.notices import Notices
 from rerank.registry import WEIGHT_FORMATS
@@ -85,11 +82,12 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     more = weights_from_lines(
         read_lines(sparse_path, notices, max_bytes=MAX_BYTES), notices, source=display(sparse_path)
     )
-    own = weights_from_lines(lines, notices, source=source, sparse_file=True)
-    twice = [*(more.dense.keys() & own.dense.keys()), *(more.sparse.keys() & own.sparse.keys())]
-    if twice:
-        notices.add("weight-in-two-places", source=source, names=sorted(twice))
-    return replace(own, dense={**more.dense, **own.dense}, sparse={**more.sparse, **own.sparse})
+    weights = weights_from_lines(lines, notices, source=source, sparse_file=True)
+    both = more.dense.keys() & weights.dense.keys() | more.sparse.keys() & weights.sparse.keys()
+    if both:
+        notices.add("weight-in-two-places", source=source, names=sorted(both))
+    dense, sparse = {**more.dense, **weights.dense}, {**more.sparse, **weights.sparse}
+    return replace(weights, dense=dense, sparse=sparse)
 
 
 def read_base(path: FilePath, notices: Notices) -> list[bytes]:
@@ -121,8 +119,8 @@ def weights_from_lines(
         whole.writelines(line + b"\n" for line in content)
         return _of_json(whole.getvalue(), source)
     spread = read_scale(content, "mbr_spread", source=source)
-    found = read_ini(content, notices, source=source, sparse_file=sparse_file)
-    return Weights(*found, mbr_spread=spread)
+    parts = read_ini(content, notices, source=source, sparse_file=sparse_file)
+    return Weights(*parts, mbr_spread=spread)
 
 
 def _first_of(lines: Sequence[bytes]) -> bytes:
@@ -148,8 +146,8 @@ def _of_json(content: bytes, source: str) -> Weights:
     """Weights of a file in JSON; InputError with the line of a fault."""
     values = _values(content.decode())  # lines of a file are UTF-8
     try:
-        found = read_json(content, _strict)
-        return _checked(found) if "schema" in found else _without_schema(found)
+        value = read_json(content, _strict)
+        return _checked(value) if "schema" in value else _without_schema(value)
     except json.JSONDecodeError as fault:
         raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
@@ -198,61 +196,61 @@ def _values(text: str) -> Iterator[tuple[Place, str, int]]:
                 place.append("" if token[0] == "{" else 0)
 
 
-def _without_schema(found: Mapping[str, Any]) -> Weights:
+def _without_schema(values: Mapping[str, Any]) -> Weights:
     """The weights of a file that has names and numbers alone."""
-    key = next((key for key in _KEYS if isinstance(found.get(key), dict)), None)
+    key = next((key for key in _KEYS if isinstance(values.get(key), dict)), None)
     if key is not None:
         raise _Fault(f"found {key!r} without 'schema'; add \"schema\": {SCHEMA}", key)
     try:
-        return _checked({"schema": SCHEMA, "weights": found})
+        return _checked({"schema": SCHEMA, "weights": values})
     except _Fault as fault:
         raise _Fault(f"{fault}; {_FORMS}", *fault.place) from None
 
 
-def _checked(found: Mapping[str, Any]) -> Weights:
+def _checked(values: Mapping[str, Any]) -> Weights:
     """The weights of a file."""
-    for key in found:
+    for key in values:
         if key not in _KEYS:
             raise _Fault(f"found the key {key!r}; {similar(key, _KEYS)}", key)
-    if (schema := found["schema"]) != SCHEMA:
+    if (schema := values["schema"]) != SCHEMA:
         message = f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one"
         raise _Fault(message, "schema")
-    alpha, spread = (_scale(found, key) for key in ("alpha", "mbr_spread"))
+    alpha, spread = (_scale(values, key) for key in ("alpha", "mbr_spread"))
     dense = {
         name: (
-            tuple(_finite(one, "weights", name, i) for i, one in enumerate(value))
+            tuple(_finite(number, "weights", name, i) for i, number in enumerate(value))
             if isinstance(value, list)
             else (_finite(value, "weights", name),)
         )
-        for name, value in _mapping(found, "weights").items()
+        for name, value in _mapping(values, "weights").items()
     }
     sparse = {
-        name: _finite(value, "sparse", name) for name, value in _mapping(found, "sparse").items()
+        name: _finite(value, "sparse", name) for name, value in _mapping(values, "sparse").items()
     }
-    empty = next((name for name, values in dense.items() if not values), None)
+    empty = next((name for name, numbers in dense.items() if not numbers), None)
     if empty is not None:
         raise _Fault(f"found no number for {empty!r}", "weights", empty)
     if not dense and not sparse:
         raise _Fault("found none")
-    names = _mapping(found, "decoder_names")
+    names = _mapping(values, "decoder_names")
     for key, name in names.items():
         if not isinstance(name, str):
             message = f"found {key!r}: {_short(name)}; the name of a feature is text"
             raise _Fault(message, "decoder_names", key)
-    return Weights(dense, sparse, alpha, _mapping(found, "provenance"), spread, names)
+    return Weights(dense, sparse, alpha, _mapping(values, "provenance"), spread, names)
 
 
-def _scale(found: Mapping[str, Any], key: str) -> float | None:
+def _scale(values: Mapping[str, Any], key: str) -> float | None:
     """The number above 0 at a key; None if the key is missing or null."""
-    scale = None if found.get(key) is None else _finite(found[key], key)
+    scale = None if values.get(key) is None else _finite(values[key], key)
     if scale is not None and scale <= 0:
-        raise _Fault(f"found {key} {found[key]!r}; {key} must be positive, or null", key)
+        raise _Fault(f"found {key} {values[key]!r}; {key} must be positive, or null", key)
     return scale
 
 
-def _mapping(found: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _mapping(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     """JSON object at a key; empty if the key is missing."""
-    value = found.get(key, {})
+    value = values.get(key, {})
     if not isinstance(value, dict):
         raise _Fault(f"found no object at {key!r}", key)
     return value
@@ -300,10 +298,10 @@ def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
         read = weights_from_lines(content.split(b"\n"), Notices())
     except InputError:
         read = Weights({})
-    found, expected = _all(read), known.expected(weights)
-    if found != expected:
-        differing = (name for name, value in expected.items() if found.get(name) != value)
-        wrong = next(differing, next(iter(found), ""))
+    again, expected = _all(read), known.expected(weights)
+    if again != expected:
+        differing = (name for name, value in expected.items() if again.get(name) != value)
+        wrong = next(differing, next(iter(again), ""))
         raise UsageError(
             f"--to {name}: this format cannot hold the feature name {wrong!r}; choose json"
         )
@@ -331,21 +329,21 @@ def _by_number(weights: Weights) -> dict[str, tuple[float, ...]]:
             numbers += ((f"{name}_{i}", value) for i, value in enumerate(values))
     for name, value in weights.sparse.items():
         numbers.append((name[:-1] if name.find("_") == len(name) - 1 else name, value))
-    found: dict[str, tuple[float, ...]] = {}
+    by_name: dict[str, tuple[float, ...]] = {}
     for name, value in numbers:
-        if name in found:
+        if name in by_name:
             raise UsageError(
                 f"expected one weight of {name!r}, found two features of that name; choose json"
             )
-        found[name] = (value,)
-    return found
+        by_name[name] = (value,)
+    return by_name
 
 
 def _by_place(weights: Weights) -> dict[str, tuple[float, ...]]:
     """F<i> for the i-th dense value, and the sparse ones by name."""
     values = [value for values in weights.dense.values() for value in values]
-    found: dict[str, tuple[float, ...]] = {f"F{i}": (v,) for i, v in enumerate(values)}
-    return found | {name: (value,) for name, value in weights.sparse.items()}
+    by_place: dict[str, tuple[float, ...]] = {f"F{i}": (v,) for i, v in enumerate(values)}
+    return by_place | {name: (value,) for name, value in weights.sparse.items()}
 
 
 def _line_format(

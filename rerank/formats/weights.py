@@ -261,9 +261,9 @@ def _option(name: str, made: Mapping[str, object]) -> str:
     for kind, option, value in _ADDED:
         entries = made.get(kind)
         if isinstance(entries, Mapping) and name in entries:
-            own = entries[name]
-            given = own.get(value) if isinstance(own, Mapping) else None
-            return f"{option} {shlex.quote(f'{name}={given or value.upper()}')}"
+            entry = entries[name]
+            target = entry.get(value) if isinstance(entry, Mapping) else None
+            return f"{option} {shlex.quote(f'{name}={target or value.upper()}')}"
     terms = made.get(name)
     if name == "glossary" and isinstance(terms, Mapping):
         return f"--glossary {shlex.quote(str(terms.get('file')))}"
@@ -307,36 +307,36 @@ def _fitted(
     for name, values in weights.dense.items():
         if name not in known:
             for i, value in enumerate(values):
-                one = name if len(values) == 1 else f"{name}_{i}"
-                numbers[one], owners[one] = value, name
+                key = name if len(values) == 1 else f"{name}_{i}"
+                numbers[key], owners[key] = value, name
     by_plain: dict[str, list[str]] = defaultdict(list)
     for name in numbers:
         by_plain[plain_name(name)].append(name)
-    found: dict[str, tuple[float, ...]] = {}
+    fitted: dict[str, tuple[float, ...]] = {}
     used: set[str] = set()
     renamed: list[str] = []
     for label in lacking:
         columns = [f"{label.name}_{i}" for i in range(label.width)]
-        given = [name for name in columns if name in numbers]
-        if given and len(given) < label.width:
+        present = [name for name in columns if name in numbers]
+        if present and len(present) < label.width:
             missing = next(name for name in columns if name not in numbers)
             raise InputError(
                 f"expected weights of all {label.width} values of {label.name!r}, found "
-                f"{', '.join(given[:5])} and no {missing}",
+                f"{', '.join(present[:5])} and no {missing}",
                 source=source,
             )
-        if not given and label.width == 1:
-            own = [label.decoder_name] if label.decoder_name in numbers else by_plain[label.name]
-            if len(own) == 1:
-                given = own
-                renamed.append(f"{own[0]} → {label.name}")
-        if given:
-            found[label.name] = tuple(numbers[name] for name in given)
-            used.update(given)
+        if not present and label.width == 1:
+            alike = [label.decoder_name] if label.decoder_name in numbers else by_plain[label.name]
+            if len(alike) == 1:
+                present = alike
+                renamed.append(f"{alike[0]} → {label.name}")
+        if present:
+            fitted[label.name] = tuple(numbers[name] for name in present)
+            used.update(present)
     gone = {owners[name] for name in used if name in owners}
     dense = {name: values for name, values in weights.dense.items() if name not in gone}
     sparse = {name: value for name, value in weights.sparse.items() if name not in used}
-    return replace(weights, dense=dense | found, sparse=sparse), tuple(renamed)
+    return replace(weights, dense=dense | fitted, sparse=sparse), tuple(renamed)
 
 
 def _without_names(dense: Mapping[str, object], labels: Sequence[Label]) -> bool:
@@ -350,12 +350,12 @@ def _at_places(
 ) -> Mapping[str, tuple[float, ...]]:
     """Weights F<i> under the names of the labels; InputError unless every value has one."""
     places = [f"F{i}" for i in range(sum(label.width for label in labels))]
-    found = sum(map(len, dense.values()))
-    if dense.keys() != set(places) or found != len(places):
+    n_weights = sum(map(len, dense.values()))
+    if dense.keys() != set(places) or n_weights != len(places):
         known = " ".join(label.name for label in labels[:20])
         raise InputError(
             f"expected {len(places)} weights without names, F0 to {places[-1]}, one for each "
-            f"value of {known}, found {found}",
+            f"value of {known}, found {n_weights}",
             source=source,
         )
     values = (dense[place][0] for place in places)

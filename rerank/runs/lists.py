@@ -24,7 +24,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import count_lines, is_pipe, read_lines, scratch_file, spool
 from rerank.files.paths import FilePath, base_name, display, file_of
-from rerank.formats.document_files import chosen_documents
+from rerank.formats.document_files import UnsegmentedText, chosen_documents
 from rerank.formats.table import (
     AnnotatedFormat,
     KBestFormat,
@@ -46,7 +46,6 @@ from rerank.formats.translations import (
     read_reference_texts,
     read_with_documents,
 )
-from rerank.formats.unsegmented import UnsegmentedText
 from rerank.notices import Notices, Printer, log
 
 NamedSystem: TypeAlias = tuple[str, FilePath]

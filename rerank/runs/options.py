@@ -15,7 +15,7 @@ import click
 from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
-from rerank.formats.unsegmented import UnsegmentedText
+from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices
 from rerank.options import Given, given, option, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION

@@ -43,11 +43,11 @@ from rerank.corpus.text_profile import TextProfile
 from rerank.errors import MADE_OF, InputError, UsageError
 from rerank.files.lines import scratch_file, spool
 from rerank.files.paths import FilePath, base_name, display, file_and_name
-from rerank.formats.document_files import chosen_documents, text_lines
+from rerank.formats.document_files import UnsegmentedText, chosen_documents, segments_of
+from rerank.formats.plain_texts import text_lines
 from rerank.formats.table import lines_of
 from rerank.formats.tokens import plain_name
 from rerank.formats.translations import Translation, documents_in, read_systems, read_texts_of
-from rerank.formats.unsegmented import UnsegmentedText, segments_of
 from rerank.notices import Notices
 from rerank.registry import ALL_SYSTEMS as ALL
 from rerank.registry import FORMATS

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import Files
     from rerank.scorers.text_models import EvaluationText
 
@@ -182,7 +182,7 @@ def training_texts(
     from lm.corpus import in_reading_order, renumber
     from lm.side_information import NUMBERS, TARGET
     from rerank.corpus.preparation import note_preparation
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
 
     documents, passages = options.documents, options.passages
     across = options.across_documents
@@ -332,7 +332,7 @@ def read_text(
 
 def evaluation_text(path: FilePath, documents: str, notices: Notices) -> EvaluationText:
     """A text that models are evaluated on, whose documents are parted as `documents` says."""
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
     from rerank.scorers.text_models import EvaluationText
 
     words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
@@ -368,7 +368,7 @@ def interned(
 
     from lm.corpus import intern
     from lm.side_information import LABELS, NUMBERS, SideText
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
 
     if kind in NUMBERS:
         return [], _numbered(path, beside, name, documents, notices)
@@ -537,7 +537,7 @@ def encoded_text(
     documents, across: as of `read_text`. InputError if the text has no words, or if its side
     information does not fit.
     """
-    from rerank.formats.running_text import RunningText
+    from rerank.formats.plain_texts import RunningText
 
     text = RunningText(files.text, "evaluation", documents)
     return encoded(read_text(text, notices, across=across), files, saved, notices, documents)

@@ -36,7 +36,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError, printable
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.document_files import text_lines
+from rerank.formats.plain_texts import text_lines
 from rerank.metrics.discourse import script_tokens
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource

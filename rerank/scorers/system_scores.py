@@ -33,8 +33,7 @@ from rerank.errors import InputError
 from rerank.files.encoding import NUMBER
 from rerank.files.lines import SURPLUS, is_pipe, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.json_objects import read_object
-from rerank.formats.tokens import HEAD, Place, number, numbers_cure, plain_name
+from rerank.formats.tokens import HEAD, Place, number, numbers_cure, plain_name, read_object
 from rerank.notices import Notices
 
 Floats = NDArray[np.float64]

@@ -127,6 +127,8 @@ class Folds:
         if new is not None:
             alone = _in_rounds(lists, search.alone(self.start, new), decoded, paths)
             begin, paths = replace(begin, weights=alone.weights), [alone.path]
+            if not lists.at_hand:  # scorers are asked where the end of the way is held out
+                return start, begin, search.best(lists.after(alone.path), self.start).weights
         return start, begin, _in_rounds(lists, search, decoded, paths).weights
 
     def held_out(self, weights: Sequence[Sequence[Floats]]) -> Sums:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ class SavedSearches:
                 self._cache.remove(_group(), name)
 
 
-def _optimum_of(arrays: Mapping[str, NDArray[np.generic]], n: int) -> Optimum | None:
+def _optimum_of(arrays: Mapping[str, NDArray[Any]], n: int) -> Optimum | None:
     """The optimum of n weights in arrays of a cache; None if they hold anything else."""
     with suppress(KeyError, ValueError):
         value, searches = float(arrays["value"].item()), int(arrays["searches"].item())

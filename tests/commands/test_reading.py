@@ -6,8 +6,6 @@ hand: fairseq prints logarithms of base 2, Sockeye and Nematus print costs.
 
 import json
 import re
-import shutil
-import subprocess
 from math import log
 from typing import Any
 
@@ -241,8 +239,7 @@ LISTS: dict[str, tuple[str, str, list[Candidate], list[str]]] = {
     "jsonl with samples of one source, without ids": (
         "".join(f'{{"src": "{s}", "hyp": "{s}{k}"}}\n' for s in "xyyz" for k in range(3)), "",
         [(t, f"{s}{t % 3}", {}, None) for t, s in enumerate("xxxyyyyyyzzz")],
-        ["if 3 of them in a row are of one sentence: `jq -sc 'range(0; length; 3) as $i | "
-         "{candidates: .[$i:$i + 3]}' list > lists.jsonl`"]),
+        ["12 x object of one candidate without an id, read as a sentence; give"]),
     "jsonl with texts of sources as segments": (
         '{"segment": "x", "candidates": ["a"]}\n{"segment": "x", "candidates": ["b"]}\n', "",
         [(t, text, {}, None) for t, text in enumerate("ab")], []),
@@ -387,88 +384,48 @@ def test_a_list_of_each_format_has_these_hypotheses(name: str, world: World) -> 
     assert f"read as {kinds.get(format_name, format_name)}, written as jsonl" in run.err
 
 
-SAMPLES = [(n, k, text) for n, text in enumerate(("the lamp", "he reads")) for k in (0, 1)]
-CURES = {  # lists that are not read as they are meant: what the printed command makes of them
-    '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': ["0 a 0.5 -1 -1", "0 b 0 -2 -2"],
-    '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': ["0 a 1 2.5 1"],
-    '{"hyps": [{"text": "a", "m": {"x": 0.5, "y": 2}}]}': ["0 a 0.5 2"],
-    '{"response": {"body": {"hyps": [{"text": "a", "lm": -3}]}}, "id": "s-0"}': ["0 a -3"],
-    '{"answers": ["a", "b"], "x": [-1, -2], "id": 0}': ["0 a -1 -1", "0 b -2 -2"],
-    '{"answer": "a b", "id": 0}': ["0 a b"],
-    '[{"text": "a", "score": -1}]': ["0 a -1 -1"],
-    '[\n{"custom_id": "s-0", "response": {"choices": [{"text": "a"}]}}]': ["0 a"],
-    '{\n"generated_text": "a"\n}': ["0 a"],
-    '{"response": "a"}\n{"response": "b"}': ["0 a", "0 b"],
+NOT_READ = {  # lists with keys that are not read, or whose ids are not those of sentences
+    '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': "list of numbers .*: x; to have it",
+    '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': "number of cand.*: x; to have it",
+    '{"hyps": [{"text": "a", "m": {"x": 0.5, "y": 2}}]}': "number of candidates .*: m; to have it",
+    '{"response": "a"}\n{"response": "b"}': "2 x object of one candidate without an id",
     "".join(
         f'{{"hyp": "{text}", "id": {n}, "sentence_id": {t}}}\n'
         for n, text, t in ((0, "a", 0), (1, "b", 0), (2, "c", 1))
-    ): ["0 a", "0 b", "1 c"],
-    "".join(f'{{"id": 0, "src": "{one}", "hyps": ["{one}"]}}\n' for one in "ab"): ["0 a", "1 b"],
+    ): "further id, not read, .*: sentence_id; .* at the key custom_id",
+    "".join(f'{{"id": 0, "src": "{x}", "hyps": ["{x}"]}}\n' for x in "ab"): (
+        "one source for each id"
+    ),
     "".join(
         f'{{"id": {n}, "doc": "{d}", "hyp": "{d}"}}\n' for n, d in ((0, "x"), ('"s-0"', "y"))
-    ): ["0 x", "1 y"],
+    ): "list:2: expected one document for each id, .* number the sentences anew",
     **{  # documents at keys that are not known
         "".join(
             f'{{{key % d}, "id": {n}, "hyps": ["{d}"]}}\n' for d, n in ((7, 0), (7, 1), (8, 0))
-        ): [
-            "0 7",
-            *others,
-        ]
-        for key, *others in (
-            ('"talk": "%s"', "1 7", "2 8"),
-            ('"chapter_id": %s', "1 7", "2 8"),
-            ('"meta": {"article": "%s"}', "1 7", "2 8"),
-            ('"doc": "x", "file": "%s"', "1 7", "2 8"),
-            ('"english": "%s"', "1 7", "2 8"),
+        ): f"list:3: expected one '{name}' for each id, .* at the key document"
+        for key, name in (
+            ('"talk": "%s"', "talk"),
+            ('"chapter_id": %s', "chapter_id"),
+            ('"meta": {"article": "%s"}', "meta.article"),
+            ('"english": "%s"', "english"),
         )
     },
     **{  # ids of samples: their first candidates are alike
         "".join(
-            f'{{"custom_id": "{one % (n, k)}", "hyp": "{text}{k}"}}\n' for n, k, text in SAMPLES
-        ): [f"{n} {text}{k}" for n, k, text in SAMPLES]
-        for one in ("%d_%d", "req-%d-sample-%d", "doc1/seg%d/sample%d", "%d-t0.%d")
+            f'{{"custom_id": "{form % (n, k)}", "hyp": "{text}{k}"}}\n'
+            for n, text in enumerate(("the lamp", "he reads"))
+            for k in (0, 1)
+        ): "id with a part that seems to name a sample"
+        for form in ("%d_%d", "req-%d-sample-%d", "doc1/seg%d/sample%d", "%d-t0.%d")
     },
-    "".join(f'{{"key": "sample{k}-{n}", "hyp": "{text}{k}"}}\n' for n, k, text in SAMPLES): [
-        f"{n} {text}{k}" for n, k, text in SAMPLES
-    ],
+    '{"id": 0, "ref": "x", "hyps": ["a"]}': "reference in a list.*: ref; give --ref",
 }
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-@pytest.mark.parametrize("content", CURES)
-def test_commands_that_messages_about_json_print_make_the_list(content: str, world: World) -> None:
+@pytest.mark.parametrize("content", NOT_READ)
+def test_what_is_not_read_of_json_is_named(content: str, world: World) -> None:
     world.write("list", content)
-    (command, *_) = re.findall("`(jq .*?)`", world.run("convert --kbest list --to moses").err)
-    subprocess.run(["bash", "-c", command], check=True)
-    found = world.ok("convert --kbest lists.jsonl --to moses").lines
-    parts = [[one for one in line.split() if one != "|||" and one[-1] != "="] for line in found]
-    assert [" ".join(one) for one in parts] == CURES[content]
-
-
-REFERENCES = {  # by lists that have them: what the printed command writes for --ref
-    '{"id": 0, "ref": "x\\ny", "hyps": ["a"]}\n{"id": 1, "ref": "z", "hyps": ["a"]}': ["x y", "z"],
-    "".join(
-        f'{{"doc": "{d}", "id": {n}, "gold": "{d}{n}", "hyps": ["a"]}}\n'
-        for d, n in ("x0", "x1", "y0")
-    ): ["x0", "x1", "y0"],
-    "".join(f'{{"id": "s{n}", "references": ["{n}", "b"], "hyp": "a"}}\n' for n in (5, 2, 2, 3)): [
-        "2",
-        "3",
-        "",
-        "5",
-    ],
-}
-
-
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-@pytest.mark.parametrize("content", REFERENCES)
-def test_references_in_a_list_are_written_by_the_command_that_the_warning_prints(
-    content: str, world: World
-) -> None:
-    world.write("list", content)
-    (command,) = re.findall("`(jq .*?)`", world.run("convert --kbest list --to moses").err)
-    subprocess.run(["bash", "-c", command], check=True)
-    assert world.text("references").splitlines() == REFERENCES[content]
+    assert re.search(NOT_READ[content], world.run("convert --kbest list --to moses").err)
 
 
 EXAMPLES = """\

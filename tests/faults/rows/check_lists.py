@@ -19,7 +19,7 @@ FAULTS = [
         for number, blank in ((1, ""), (10, "  "))
     ),
     checked("22-check-two-columns", FAULT, r"dev\.kbest:1: expected a k-best list, found .*formats tried", kbest("0 ||| the lamp\n")),
-    checked("22-check-json", FAULT, r"dev\.kbest:1: .*has no list of candidates", kbest('{"text": "the lamp"}\n')),
+    checked("22-check-json", FAULT, r"dev\.kbest:1: .*JSON without candidates at its keys", kbest('{"text": "the lamp"}\n')),
     checked("22-check-a-line", FAULT, r"dev\.kbest:4: expected 4 columns as on the first line, found 2", kbest(put(4, "1 ||| it gives"))),
     *(
         checked(f"{row}-check-{name}", FAULT, r"dev\.kbest:3: expected a sentence id .*, found", kbest(line(3, "1 |||", f"{bad} |||")))

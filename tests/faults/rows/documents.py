@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from support.faults import PASTED, Changes, Fault, without
+from support.faults import Changes, Fault, without
 from support.world import DECODE
 
 IDS = "convert --kbest dev.kbest --docs docs --to first"
@@ -61,9 +61,10 @@ PARAGRAPHS = {"p.jsonl": json.dumps({"doc_id": "d", "src_text": "i\n\nii", "refs
               "one": "1\n2\n"}  # fmt: skip
 
 
-def no_text(name: str, content: str, found: str, cure: str = PASTED, command: str = PLAIN) -> Fault:
+def no_text(name: str, content: str, found: str, command: str = PLAIN) -> Fault:
     """A file that is no plain text, though it is read where one is expected."""
-    return Fault(f"28-{name}", command, f"t:1: expected a sentence per line, found {found}", {"t": content}, cure=cure)
+    return Fault(f"28-{name}", command, f"t:1: expected a sentence per line, found {found}", {"t": content},
+                 cure={"t": "".join(f"{x}\n" for x in FOUR)})
 
 
 def in_json(make: Callable[[str], object]) -> str:
@@ -73,36 +74,35 @@ def in_json(make: Callable[[str], object]) -> str:
 
 FAULTS = [
     # Plain texts that are none
-    no_text("objects", in_json(lambda x: {"src": "a", "ref": x}), "JSON with .src, .ref; .*-r .ref t .*key document"),
+    no_text("objects", in_json(lambda x: {"src": "a", "ref": x}), "JSON with .src, .ref; write its texts alone, one on each line, or .*key document"),
     no_text("nested", in_json(lambda x: {"translation": {"a b": "y", "en": x}}), r"JSON with \.translation\."),
     no_text("words", in_json(lambda x: {"url": "https://example.org/a/long/address", "sentences": [x.split()] * 9}),
-            r"JSON with .url, .*`jq -r '.sentences\[\] . join", command="train-ngram --order 2 --discount-fallback --train t --out m"),
+            r"JSON with .url, .sentences\[0\]\[0\], .*write its texts alone, one on each line$", command="train-ngram --order 2 --discount-fallback --train t --out m"),
     no_text("quoted", in_json(str), "JSON with texts in quotes"),
     no_text("lists", in_json(lambda x: [1, x]), r"JSON with \.\[1\]"),
     no_text("answers", in_json(lambda x: {"id": "chat-1 of a server", "body": {"choices": [{"message": {"role": "assistant", "content": x}}]}}),
-            r"JSON with .*`jq -r '.body.choices\[0\].message.content' t"),
+            r"JSON with .*\.body\.choices\[0\]\.message\.content"),
     no_text("ids-in-csv", "".join(f"{n},{x.replace(',', '')}\n" for n, x in enumerate(FOUR)), "CSV with ids"),
-    no_text("array", json.dumps(FOUR), "JSON with texts in quotes; `jq -r '.*' t"),
-    no_text("over-lines", json.dumps([{"document": "d", "ref": x} for x in FOUR], indent=1), "JSON over several lines; `jq -c",
-            command=PLAIN.replace("--no-docs one ", "")),
+    no_text("array", json.dumps(FOUR), "JSON with texts in quotes; write"),
+    no_text("over-lines", json.dumps([{"document": "d", "ref": x} for x in FOUR], indent=1), "JSON over several lines; write its texts alone"),
     no_text("csv", "id,reference\n" + "".join(f'1,"{x}"\n' for x in FOUR), "a table with the columns id, reference"),
     no_text("quotes", "".join(f'"{x}"\t"y"\n' for x in FOUR), "CSV with texts in quotes"),
     no_text("tmx", "<tmx><body>\n" + "".join(f'<tu><tuv lang="de"><seg>x</seg></tuv><tuv lang="en"><seg>{x}</seg></tuv></tu>\n' for x in FOUR)
             + "</body></tmx>", "TMX, a translation memory"),
     no_text("xliff", '<?xml version="1.0"?>\n<xliff xmlns="urn:x">' + "".join(f"<unit><source>x</source><target>{x}</target></unit>\n" for x in FOUR)
             + "</xliff>", "XLIFF"),
-    no_text("segments", "".join(f"<seg id='1'>{x}</seg>\n" for x in FOUR), "XML; `sed"),
-    no_text("system", in_json(lambda x: {"src": "a", "mt": x}), "JSON with .src, .mt; .*-r .mt t",
+    no_text("segments", "".join(f"<seg id='1'>{x}</seg>\n" for x in FOUR), "XML; write its texts alone"),
+    no_text("system", in_json(lambda x: {"src": "a", "mt": x}), "JSON with .src, .mt; write",
             command="score --no-docs one --systems A=base.txt --systems B=t --out new"),
-    no_text("source", in_json(lambda x: {"src": x, "ref": "y"}), "JSON with .src, .ref; .*-r .src t ",
+    no_text("source", in_json(lambda x: {"src": x, "ref": "y"}), "JSON with .src, .ref; write",
             command="first --kbest dev.kbest --docs dev.docs --missing source --source t --out new"),
     Fault("28-document-ids", f"{IDS}", "docs:1: expected a document id on each line, found JSON with .talk, .x; .*--docs-field KEY",
           {"docs": '{"talk": "a", "x": "b"}\n' * 4}, cure=f"{IDS} --docs-field talk"),
-    Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; if they are several .*<.awk -F'.t' '{print .2}' t",
+    Fault("28-fields", PLAIN, "2 fields parted by TABs on each line, read as one text; give the text alone or, if they are several references, each",
           {"t": "".join(f"{x}\t{x}\n" for x in FOUR[:2]) + "".join(f"{x}\t\n" for x in FOUR[2:])}, 0, {"t": "".join(f"{x}\n" for x in FOUR)}),
-    *(Fault(f"28-fields-{n}", PLAIN, rf"2 fields parted by {mark} on each line, read as one text; give the text alone, as <.awk -F'.*' '{{print .{column}}}' t",
+    *(Fault(f"28-fields-{n}", PLAIN, rf"2 fields parted by {mark} on each line, read as one text; give the text alone",
             {"t": "".join(f"{line.format(x=x, n=n)}\n" for n, x in enumerate(FOUR))}, 0, {"t": "".join(f"{x}\n" for x in FOUR)})
-      for n, (line, mark, column) in enumerate((("{n}\t{x}", "TABs", 2), ("{x}\t-0.{n}", "TABs", 1), ("{x} ||| 0-0 1-{n}", "[|]{3}", 1)))),
+      for n, (line, mark) in enumerate((("{n}\t{x}", "TABs"), ("{x} ||| 0-0 1-{n}", "[|]{3}")))),
     # Documents of WMT, of OPUS, of mt-metrics-eval
     Fault("48-segments-not-in-order", PLAIN.replace("--no-docs one", ""), "segments put in the order of their ids",
           {"t": "".join(f'{{"document": "d", "seg_id": {n}, "target": "x"}}\n' for n in (4, 1, 2, 3))}, 0,
@@ -116,14 +116,16 @@ FAULTS = [
     Fault("49-numbers-of-sentences", PLAIN.replace("--no-docs one", "--docs docs"), "document of one sentence.*otherwise --no-docs each",
           {"docs": "1\n2\n3\n4\n5\n", **dict.fromkeys(("t", "base.txt", "hyp.txt"), "a b\n" * 5)}, 0, PLAIN.replace("one", "each")),
     Fault("52-paragraphs-of-a-document", "evaluate --ref t --baseline one one -m bleu", "t:1: expected as many paragraphs .*, found 2 in the source, 1 in the "
-          "reference A; .*`jq -c 'walk", {**PARAGRAPHS, "t": PARAGRAPHS["p.jsonl"].replace("1\\n\\n2", "1")}, cure={"t": PARAGRAPHS["p.jsonl"]}),
+          "reference A; correct them, or join the paragraphs of each", {**PARAGRAPHS, "t": PARAGRAPHS["p.jsonl"].replace("1\\n\\n2", "1")}, cure={"t": PARAGRAPHS["p.jsonl"]}),
     Fault("52-paragraphs-of-a-system", "evaluate --ref p.jsonl --baseline one t -m bleu", "t: expected 2 segments of document 'd' as the documents have, found 1; join",
           {**PARAGRAPHS, "t": '{"doc_id": "d", "hypothesis": "1 2"}\n'}, cure={"t": '{"doc_id": "d", "hypothesis": ["1", "2"]}\n'}),
     Fault("54-systems-without-segments", "evaluate --ref r --baseline list list -m bleu", "list:2: expected ids of segments in a file of 2 systems",
-          {"r": '{"doc": "d", "ref": "a"}\n' * 2, "list": "".join(f'{{"doc": "d", "system": "{s}", "hyp": "a"}}\n' for s in "XXYY")}, cure=PASTED),
-    Fault("49-one-sentence-in-json", "evaluate --ref t --baseline one one -m bleu", "4 x document of one sentence.* `jq -c '.* leaves the numbers out",
-          {"t": "".join(f'{{"doc": "{d}", "ref": "1"}}\n' for d in ("a-1", "a-2", "b-1", "b-2")), "one": "2\n" * 4}, 0, PASTED),
-    Fault("52-bad-source", "evaluate --ref t --baseline one one -m bleu", "1 x segment whose source is marked as bad .*`jq -c 'select",
+          {"r": '{"doc": "d", "ref": "a"}\n' * 2, "list": "".join(f'{{"doc": "d", "system": "{s}", "hyp": "a"}}\n' for s in "XXYY")},
+          cure={"list": '{"doc": "d", "system": "X", "hyp": "a"}\n' * 2}),
+    Fault("49-one-sentence-in-json", "evaluate --ref t --baseline one one -m bleu", "4 x document of one sentence.*, leave the numbers out",
+          {"t": "".join(f'{{"doc": "{d}", "ref": "1"}}\n' for d in ("a-1", "a-2", "b-1", "b-2")), "one": "2\n" * 4}, 0,
+          {"t": "".join(f'{{"doc": "{d}", "ref": "1"}}\n' for d in "aabb")}),
+    Fault("52-bad-source", "evaluate --ref t --baseline one one -m bleu", "1 x segment whose source is marked as bad .*; leave it out of all files",
           {"t": '{"document": "d", "ref": "1", "is_bad_source": false}\n' * 2 + '{"document": "d", "ref": "2", "is_bad_source": true}\n', "one": "1\n2\n3\n"}, 0,
           {"t": '{"document": "d", "ref": "1", "is_bad_source": false}\n' * 2, "one": "1\n2\n"}),
     Fault("48-paragraphs-not-in-order", "evaluate --ref t --baseline one one -m bleu", "1 x segments put in the order of their ids",
@@ -144,7 +146,7 @@ FAULTS = [
             ("x\tn1\tk\nx\tn2\tk\ny\tn3\tk\ny\tn4\tk\n", "--docs-field 1"),
         ))
     ),
-    of_ids("heading", "doc_id,seg\na\na\nb\nb\n", "docs:1: expected ids, found the heading .*`sed 1d docs > docs.new`", "a\na\nb\nb\n"),
+    of_ids("heading", "doc_id,seg\na\na\nb\nb\n", "docs:1: expected ids, found the heading .*; remove it", "a\na\nb\nb\n"),
     of_ids("field-missing", "a 1\na 2\nb\nb 2\n", "docs:3: expected a field 2 .*, found 1 in 'b'", "--docs-field 1", "--docs-field 2"),
     of_ids("field-of-a-blank-line", "a 1\n \nb 1\nb 2\n", "docs:2: expected a field 1 .*, found 0",
            "a 1\na 2\nb 1\nb 2\n", "--docs-field 1"),
