@@ -245,11 +245,8 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            ratios: dict[str, Any] = {
-                "ratio": f"{system.length_ratio:.3f}",
-                "tuned": f"{tuned:.3f}",
-            }
-            notices.add("length-ratio", source=system.name, **ratios)
+            ratio, before = f"{system.length_ratio:.3f}", f"{tuned:.3f}"
+            notices.add("length-ratio", source=system.name, ratio=ratio, tuned=before)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
