@@ -355,7 +355,7 @@ FAMILIES: Mapping[str, Family] = {
 
 def recipes_of(family: str | None) -> Mapping[str, Values]:
     """The recipes for models of a family; `strong` is there for all."""
-    return {"strong": STRONG, **(FAMILIES[family].recipes if family in FAMILIES else {})}
+    return {"strong": STRONG, **(FAMILIES[family].recipes if family else {})}
 
 
 def recipe(name: str, family: str | None) -> Values:
