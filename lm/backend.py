@@ -14,7 +14,7 @@ import math
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -23,8 +23,9 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 ROWS = 128  # sizes are rounded up to a multiple
 Item = TypeVar("Item")
@@ -51,10 +52,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def column_multiple(device: torch.device) -> int:
-    """What numbers of columns are rounded up to, so that rows begin where fast products need it.
-
-    Tensor cores are fed by copies whose rows begin at multiples of 16 bytes.
-    """
+    """Multiple of columns: tensor cores read rows from multiples of 16 bytes."""
     return 8 if device.type == "cuda" else 1
 
 
@@ -75,8 +73,8 @@ def on_device(
 ) -> tuple[Tensor, ...]:
     """Columns of whole numbers on a device.
 
-    On CUDA by one copy, for which the processor does not wait: one of each column would stop the
-    queue of the device as often, in every batch of training and at every sentence of a beam.
+    On CUDA by a single copy, for which the processor does not wait: a copy of each column would
+    stop the device's queue as often, in every batch of training and at every sentence of a beam.
     """
     tensors = [torch.from_numpy(column) for column in columns]
     if device is None or device.type != "cuda":
@@ -98,10 +96,7 @@ def fast_bfloat16(device: torch.device) -> bool:
 
 @contextmanager
 def cuda_products(device: torch.device, *, tf32: bool) -> Iterator[None]:
-    """Have CUDA's products of float32 computed as TF32, or in full; nothing on other devices.
-
-    Of one process: torch keeps the setting for all of its devices.
-    """
+    """Have CUDA's products of float32 computed as TF32, or in full, in the whole process."""
     if device.type != "cuda":
         yield
         return
@@ -112,6 +107,31 @@ def cuda_products(device: torch.device, *, tf32: bool) -> Iterator[None]:
         yield
     finally:
         matmul.fp32_precision = before
+
+
+class WithoutMemory(TorchFunctionMode):
+    """Context manager in which new tensors are on the device `meta`.
+
+    `with torch.device("meta")` would do it too, but `normal_`, which nn.Embedding calls, then
+    imports for 3 s.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = dict(kwargs or {})
+        if func in (Tensor.normal_, nn.init.normal_):
+            return args[0] if args else named["tensor"]
+        if func in _FACTORIES:
+            named["device"] = "meta"
+        return func(*args, **named)
+
+
+_FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
 
 
 class Backend:
@@ -150,8 +170,8 @@ class Backend:
         if self.deterministic:  # free memory differs from run to run
             return 1 << 28
         free, _ = torch.cuda.mem_get_info(self.device)
-        own = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return max(FEWEST, (free + own) // 16)
+        free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return max(FEWEST, free // 16)
 
     def tokens(self, hidden: int) -> int:
         """Number of tokens whose states a thread holds at once; smaller after memory ran out."""
@@ -164,41 +184,30 @@ class Backend:
         MemoryError if even the fewest floats do not fit, or if `deterministic`, since other blocks
         give other bits.
         """
-        while True:
-            floats = self.floats
-            try:
-                with _memory_errors():
-                    return work(floats)
-            except MemoryError:
-                if floats <= FEWEST or self.deterministic:
-                    raise
-            # outside the handler, whose traceback holds tensors
-            self.floats = min(self.floats, max(FEWEST, floats // 2))
-            self._release()
+        return self._halving("floats", FEWEST, work)
 
     def with_fewer_tokens(self, work: Callable[[], Result]) -> Result:
         """`work()`, repeated with half the tokens held at once; else as `within_memory`."""
+        return self._halving("_held", LEAST_HELD, lambda _: work())
+
+    def _halving(self, size: str, least: int, work: Callable[[int], Result]) -> Result:
+        """`work` of the attribute `size`, which is halved while memory runs out."""
         while True:
-            held = self._held
+            tried = getattr(self, size)
             try:
                 with _memory_errors():
-                    return work()
+                    return work(tried)
             except MemoryError:
-                if held <= LEAST_HELD or self.deterministic:
+                if tried <= least or self.deterministic:
                     raise
-            self._held = min(self._held, held // 2)
-            self._release()
-
-    def _release(self) -> None:
-        self.shortages += 1
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+            # outside the handler, whose traceback holds tensors
+            setattr(self, size, min(getattr(self, size), max(least, tried // 2)))
+            self.shortages += 1
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
 
     def buffer(self, like: Tensor, words: int) -> Tensor:
-        """A (rows, words) tensor for products of `like` (rows, …), with its dtype.
-
-        Each thread has one, which its next call reuses.
-        """
+        """A (rows, words) tensor for products of `like` (rows, …), which the thread reuses."""
         floats = len(like) * words
         held: Tensor | None = getattr(self._buffers, "held", None)
         if held is None or held.numel() < floats or held.dtype != like.dtype:
@@ -214,11 +223,8 @@ class Backend:
         if self.device.type == "cuda":
             return [work(item) for item in items]
 
-        def one(item: Item) -> Result:
-            with torch.no_grad():  # set for each thread
-                return work(item)
-
-        waiting = [self._pool.submit(one, item) for item in items]
+        # gradients are switched off for each thread
+        waiting = [self._pool.submit(torch.no_grad()(work), item) for item in items]
         try:
             return [future.result() for future in waiting]
         finally:
@@ -229,9 +235,9 @@ class Backend:
     def overlapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results of `work` for each item, in order, computed without gradients.
 
-        On CUDA two threads compute the next ones meanwhile, so that the device has work while one
-        of them waits for it; at most three results are held. A deterministic backend computes one
-        at a time, as it cannot do with less memory than the first attempt takes.
+        On CUDA two threads compute the next results meanwhile, so that the device has work while a
+        thread waits for it; at most three results are held. A deterministic backend computes
+        singly, as it cannot do with less memory than the first attempt takes.
         """
         if self.device.type != "cuda" or self.deterministic:
             yield from map(torch.no_grad()(work), items)
@@ -249,21 +255,17 @@ class Backend:
             pool.shutdown(cancel_futures=True)
 
     def pieces(self, rows: Tensor, most: int) -> tuple[Tensor, ...]:
-        """Pieces of at most `most` rows (a multiple of 64), for `map`.
-
-        On a CPU they are equal and, where that leaves 128 rows, a multiple of four, so that no
-        thread waits long for the last one.
-        """
+        """Pieces of at most `most` rows (a multiple of 64); on a CPU four, eight, …."""
         if self.device.type == "cuda":
             return torch.split(rows, most)
         number = 4 * math.ceil(len(rows) / (4 * most))
-        each = math.ceil(len(rows) / max(1, number) / self.row_multiple) * self.row_multiple
-        return torch.split(rows, max(128, each))
+        size = math.ceil(len(rows) / max(1, number) / self.row_multiple) * self.row_multiple
+        return torch.split(rows, max(128, size))
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        one_each = partial(torch.set_num_threads, 1)
-        return ThreadPoolExecutor(self._threads, "scoring", initializer=one_each)
+        single = partial(torch.set_num_threads, 1)
+        return ThreadPoolExecutor(self._threads, "scoring", initializer=single)
 
     @contextmanager
     def inference(self) -> Iterator[None]:
@@ -284,8 +286,8 @@ class Backend:
     def large_products(self) -> Iterator[None]:
         """Run the CPU's matrix products, in all threads, in this backend's precision.
 
-        On another device nothing changes: torch keeps one setting for all threads, and two of them
-        that work at once would leave it as one of them had it.
+        On another device nothing changes: torch keeps the setting for all threads, and two that
+        work at once would leave it as either had it.
         """
         if self.device.type != "cpu":
             yield

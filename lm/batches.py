@@ -22,7 +22,7 @@ class PackedBatch:
 
     Sentences are sorted by length, longest first, and laid out time step by time step; inputs
     are `<s> w_1 … w_M`, targets `w_1 … w_M </s>`, (N,) ids. order: (B,) index of each packed
-    row in the sentences given; rows: (N,) packed row of each position; last: (B,) position of
+    row in the caller's sentences; rows: (N,) packed row of each position; last: (B,) position of
     each packed row's last input; sizes: number of rows alive at each time step; before: (N,)
     position of the input before, −1 at the first.
     """
@@ -37,7 +37,7 @@ class PackedBatch:
 
     @property
     def positions(self) -> Positions:
-        """The inputs' positions; sentences and contexts are in the order given."""
+        """The inputs' positions; sentences and contexts are in the caller's order."""
         last = torch.empty_like(self.last).index_copy(0, self.order, self.last)
         context = self.order[self.rows]
         return Positions(self.inputs, self.before, context, last, max(0, len(self.sizes) - 1))
@@ -94,18 +94,14 @@ class Segment:
         """Number of streams with a sentence."""
         return int((self.sentences[0] >= 0).sum())
 
-    def of_streams(self, some: slice) -> Segment:
-        """The segment of some of the streams."""
-        return Segment(self.sentences[:, some], self.begins[some])
-
 
 def segments(
     corpus: Corpus, order: Sequence[int] | NDArray[np.int64], *, streams: int, length: int
 ) -> Iterator[Segment]:
-    """Documents in the given order, read by `streams` readers, `length` sentences at a time.
+    """Documents in an order, read by `streams` readers, `length` sentences at a time.
 
-    A reader that finishes its document takes the next one; a segment never crosses a
-    document's end. O(sentences) time, O(streams) memory.
+    A reader that finishes its document takes the next; a segment never crosses a document's end.
+    O(sentences) time, O(streams) memory.
     """
     queue = iter(order)
     position, end = np.zeros((2, streams), dtype=np.int64)
@@ -127,10 +123,10 @@ def segments(
 def independent_segments(
     corpus: Corpus, *, streams: int, length: int, seed: int, epoch: int
 ) -> Iterator[Segment]:
-    """Stretches of up to `length` sentences in a random order, each as if a document of its own.
+    """Stretches of up to `length` sentences in a random order, each as if it were a document.
 
-    Documents are cut from their beginnings, as by Ji et al. 2016, §3.1; every stream begins anew
-    in every segment. O(sentences / length) memory.
+    Documents are cut from their beginnings, as by Ji et al. 2016, §3.1. O(sentences / length)
+    memory.
     """
     first, end = corpus.documents[:-1], corpus.documents[1:]
     counts = -(-(end - first) // length)
@@ -148,14 +144,9 @@ def independent_segments(
 def carried_segments(
     corpus: Corpus, *, streams: int, length: int, seed: int, epoch: int
 ) -> Iterator[Segment]:
-    """`segments` of the documents in the epoch's order."""
-    order = epoch_order(corpus.n_documents, seed, epoch)
+    """`segments` of the documents in an order that is a function of seed and epoch."""
+    order = np.random.default_rng((seed, epoch)).permutation(corpus.n_documents)
     return segments(corpus, order, streams=streams, length=length)
-
-
-def epoch_order(n_documents: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Order of the documents in an epoch, a function of seed and epoch alone."""
-    return np.random.default_rng((seed, epoch)).permutation(n_documents)
 
 
 SEGMENTS: Mapping[str, Callable[..., Iterator[Segment]]] = {  # of an epoch, by its seed alone

@@ -1,10 +1,7 @@
-"""Models and training states on disk: safetensors and JSON, never pickles.
+"""Models on disk: safetensors and JSON, never pickles.
 
 A model folder holds `config.json`, a vocabulary, those of side information, and weight shards
-(`lm.shards`). A training
-state is the model, the optimisers' moments, the contexts of the documents that are being read
-and, in a run of several stages, the best weights of the present one, in a separate folder. After
-any failure a folder holds either the old state or the new.
+(`lm.shards`). After any failure it holds either the old model or the new.
 """
 
 from __future__ import annotations
@@ -29,8 +26,8 @@ from lm.corpus import (
     characters,
     in_reading_order,
     intern,
+    mirrored,
     renumber,
-    reversed_words,
     spelled,
 )
 from lm.model import Config, DocumentLM
@@ -72,14 +69,11 @@ class SavedModel:
         """Ids (N,) of the words of LF-ended lines as the model reads them, and lines' offsets."""
         tokens, offsets = self.vocabulary.encode_lines(text)
         if self.model.config.backward:
-            tokens = reversed_words(tokens, offsets)
+            tokens = tokens[mirrored(offsets)]
         return tokens, offsets
 
     def in_reading_order(self, corpus: Corpus, *, across_documents: bool = False) -> Corpus:
-        """A corpus in the order in which the model reads it.
-
-        across_documents: whether the whole text is one document.
-        """
+        """A corpus in the order in which the model reads it; if asked, as a single document."""
         config = self.model.config
         if across_documents:
             corpus = corpus.in_stretches(1)
@@ -98,10 +92,7 @@ class SavedModel:
         return renumber(corpus, words, vocabulary)
 
     def words_of_source(self, text: bytes) -> tuple[list[bytes], Callable[[bytes], bool]]:
-        """The words of source sentences, and whether the model knows a word.
-
-        Characters in place of words if it knows nothing but these.
-        """
+        """Words of sources, or characters if it knows only these; and whether it knows a word."""
         vocabulary = self.side["source"]
         words = text.split()
         if vocabulary.of_characters:
@@ -109,11 +100,11 @@ class SavedModel:
         return words, vocabulary.knows
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
-        """The words of a sentence as the model reads them; or from that order to the usual one."""
+        """The words of a sentence in the order of the model, or back in the usual order."""
         return list(reversed(sentence)) if self.model.config.backward else list(sentence)
 
     def sentence_order(self, document: Sequence[T]) -> list[T]:
-        """Sentences of a document as the model reads them; or from that order to the usual one."""
+        """Sentences of a document in the order of the model, or back in the usual order."""
         turned = self.model.config.reverse_documents
         return list(reversed(document)) if turned else list(document)
 
@@ -125,10 +116,7 @@ def save_model(
     about: Mapping[str, object],
     side: Mapping[str, Vocabulary] = NOTHING,
 ) -> None:
-    """Write a model folder, replacing the model that is there in one rename.
-
-    side: vocabulary of each kind of side information that the model needs.
-    """
+    """Write a model folder, replacing the model that is there by a rename."""
     digest = write_vocabulary(folder, vocabulary)
     content = {"config": model.config.as_json(), "vocabulary": digest, "about": dict(about)}
     beside = {kind: write_vocabulary(folder, words) for kind, words in side.items()}
@@ -142,8 +130,8 @@ def save_model(
 def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO) -> SavedModel:
     """The model of a folder, verified against its digests, ready to score.
 
-    Raises ModelError for a folder that is missing, incomplete, altered, not a model written by
-    `save_model`, or of a composition that is not in `zoo`.
+    ModelError for a folder that is missing, incomplete, altered, not written by `save_model`, or of
+    a composition that is not in `zoo`.
     """
     path = folder / "config.json"
     manifest = read_manifest(path)
@@ -185,7 +173,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
 
 
 def own_tensors(model: DocumentLM) -> dict[str, Tensor]:
-    """The model's tensors, each under one name (tied weights have two)."""
+    """The model's tensors, each under a single name (tied weights have two)."""
     names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     again = names - {name for name, _ in model.named_parameters()}
     return {name: tensor for name, tensor in model.state_dict().items() if name not in again}
@@ -193,21 +181,21 @@ def own_tensors(model: DocumentLM) -> dict[str, Tensor]:
 
 def check_shapes(expected: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path) -> None:
     """ModelError unless the tensors have these names, shapes and types."""
-    wanted, found = ({n: _shape(t) for n, t in held.items()} for held in (expected, state))
-    odd = [n for n in sorted(wanted.keys() | found) if wanted.get(n) != found.get(n)]
+    wanted, held = ({n: _shape(t) for n, t in named.items()} for named in (expected, state))
+    odd = [n for n in sorted(wanted.keys() | held) if wanted.get(n) != held.get(n)]
     if odd:
-        shapes = [f"{n} expected {wanted.get(n)}, found {found.get(n)}" for n in odd[:5]]
+        shapes = [f"{n} expected {wanted.get(n)}, found {held.get(n)}" for n in odd[:5]]
         raise ModelError(f"{path}: tensors do not fit: {'; '.join(shapes)}; copy the folder again")
 
 
 def _shape(tensor: Tensor) -> str:
-    """Shape of a tensor, with its type unless that is the usual one."""
+    """Shape of a tensor, with its type unless that is float32."""
     usual = tensor.dtype == torch.float32
     return str(tuple(tensor.shape)) + ("" if usual else f" {tensor.dtype}".replace("torch.", ""))
 
 
 def checked(record: type[T], values: Any) -> T:
-    """A dataclass of JSON values; TypeError for one of another type, ValueError for infinity."""
+    """A dataclass of JSON values; TypeError for a value of another type, ValueError for inf."""
     if not isinstance(values, dict):
         raise TypeError(f"found no settings, but {values!r:.80}")
     hints = get_type_hints(record)
@@ -233,7 +221,7 @@ def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
 def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> Vocabulary:
     """The vocabulary of `size` words, the special ones included, of a model of so many numbers.
 
-    ModelError if it is not in the folder of the manifest, or not the one of this digest.
+    ModelError if it is not in the folder of the manifest, or has another digest.
     """
     if not is_digest(digest):
         raise ModelError(f"{manifest}: expected a vocabulary's digest, found {digest!r:.80}")
@@ -247,10 +235,9 @@ def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> 
             vocabulary = Vocabulary(tuple(word.encode() for word in words))
         else:
             raise TypeError("expected a list of words, or pieces of words")
-        found = len(vocabulary)
-        if found != size:
+        if len(vocabulary) != size:
             raise ModelError(
-                f"{manifest}: expected a vocabulary of {size}, found {found}; "
+                f"{manifest}: expected a vocabulary of {size}, found {len(vocabulary)}; "
                 "copy the whole folder again"
             )
         return vocabulary

@@ -32,15 +32,12 @@ class Composition:
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
     `lm.heads.softmax`, and keywords for those fields of `lm.model.Config` that their attribute
-    `options` names. fusion, head: unless the configuration of a model names another one of
-    `FUSIONS` or `HEADS`, which it cannot if `fixed`. order, causal: shown in
-    listings; `DocumentLM` derives them for use. shape: recurrence of the paper, and number of its
-    layers, for which `parameters` holds: a name of `RECURRENCES`, or else the maker of one that
-    is the composition's own, so that the configuration names none. tied: whether the output
-    matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
-    have no embedding of a size of their own, so that `embed` equals `hidden`. recipe: family of
-    papers in `lm.training.settings.FAMILIES` that says how the model was trained; None if no
-    paper does.
+    `options` names. fusion, head: the default, and the only choice if `fixed`. order, causal: shown
+    in listings; `DocumentLM` derives them for use. shape: recurrence of the paper, and number of
+    its layers, for which `parameters` holds: a name of `RECURRENCES`, or else a maker, which
+    configurations cannot replace. tied: whether the output matrix is the embedding; None leaves the
+    choice to the configuration. one_size: whether `embed` equals `hidden`. recipe: family of papers
+    in `lm.training.settings.FAMILIES` that says how the model was trained.
     """
 
     context: Part
@@ -58,18 +55,15 @@ class Composition:
 
     @property
     def recurrence(self) -> Part | None:
-        """The maker of the composition's own recurrence; None where it takes any."""
+        """The maker of the recurrence that the composition insists on; None where it takes any."""
         return None if self.shape[0] in RECURRENCES else self.shape[0]
 
     def adapted(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of a configuration, changed where the composition leaves no choice.
-
-        None where it decides; `embed` is `hidden` if words have no size of their own.
-        """
-        own: dict[str, Any] = {"embed": values["hidden"]} if self.one_size else {}
+        """Values of a configuration, with None where the composition decides."""
+        changed: dict[str, Any] = {"embed": values["hidden"]} if self.one_size else {}
         decided = {"recurrence": self.recurrence, "tied": self.tied}
-        own |= {name: None for name, value in decided.items() if value is not None}
-        return {**values, **own}
+        changed |= {name: None for name, value in decided.items() if value is not None}
+        return {**values, **changed}
 
 
 RECURRENCES: Mapping[str, Part] = {
@@ -85,10 +79,10 @@ RECURRENCES: Mapping[str, Part] = {
 
 
 ENCODERS: Mapping[str, Part] = {
-    "bag": "lm.encoders:BagEncoder",
-    "sum": "lm.encoders:SumEncoder",
-    "cnn": "lm.encoders:ConvolutionalEncoder",
-    "rnn": "lm.encoders:RecurrentEncoder",
+    "bag": "lm.contexts.document:BagEncoder",
+    "sum": "lm.contexts.document:SumEncoder",
+    "cnn": "lm.contexts.document:ConvolutionalEncoder",
+    "rnn": "lm.contexts.document:RecurrentEncoder",
 }
 
 
@@ -156,8 +150,8 @@ Zoo: TypeAlias = Mapping[str, Composition]
 class ZooWithFamilies(dict[str, Composition]):
     """Compositions by name, and families of them by pattern, a name that ends in -N.
 
-    A family's context has the keyword `sentences`; its order is N, one of `numbers`. Members are
-    had by their names, `rlm-bow-lf-4`; iteration leaves them out.
+    A family's context has the keyword `sentences`; its order is N, in `numbers`. Members are had by
+    their names, `rlm-bow-lf-4`; iteration leaves them out.
     """
 
     numbers = range(1, 101)
@@ -168,11 +162,11 @@ class ZooWithFamilies(dict[str, Composition]):
 
     def __missing__(self, name: str) -> Composition:
         """The member of a family."""
-        found = re.fullmatch(r"(.+)-([1-9][0-9]{0,8})", name)
-        family = self.families.get(f"{found[1]}-N") if found else None
-        if found is None or family is None or int(found[2]) not in self.numbers:
+        stem, _, digits = name.rpartition("-")
+        family = self.families.get(f"{stem}-N")
+        number = int(digits) if re.fullmatch("[1-9][0-9]{0,8}", digits) else 0
+        if family is None or number not in self.numbers:
             raise KeyError(name)
-        number = int(found[2])
         return replace(family, context=ContextWindow(family.context, number), order=number)
 
     def __contains__(self, name: object) -> bool:

@@ -1,4 +1,4 @@
-"""The configuration of a model: which parts it has, and their sizes.
+"""The configuration of a model: which parts it has, and their sizes, as its composition allows.
 
 Its fields, and those of `lm.training.settings.Settings`, say of themselves in their metadata what
 `rerank train-lm` shows of them as options, and which values are possible.
@@ -6,7 +6,7 @@ Its fields, and those of `lm.training.settings.Settings`, say of themselves in t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from lm.composition import (
@@ -17,6 +17,9 @@ from lm.composition import (
     RELATION_CLASSIFIERS,
     SOURCE_CONTEXTS,
     TOPIC_MODELS,
+    Composition,
+    fact,
+    load,
 )
 
 WIDEST = 1 << 16  # layer of a model
@@ -25,14 +28,12 @@ _SPECIAL = 3  # words of every vocabulary
 
 
 def setting(default: Any, help: str, *, strong: Any = None, **more: Any) -> Any:
-    """A field that is an option of a training; default: of models and runs from before it was one.
+    """A field that is an option of a training; default: of models and runs from before the option.
 
-    help: of the option. strong: value of the recipe `strong` (`lm.training.settings`), if that is
-    not the default; where the default is None, neither is there one. more: `choices`, names; or
-    `range`, the least and the greatest number, and `above`, whether the least itself is none;
-    `flag`, if it is not that of the name; `noun`, the field in messages; `refusal`, what is said of
-    a number out of the range, if it is not left to who makes the record; `lacks`, what a model does
-    not have whose parts do not take the field.
+    strong: value of the recipe `strong` (`lm.training.settings`), if that is not the default. more:
+    `choices`, names; or `range`, the least and the greatest number, and `above`, whether the least
+    is excluded; `flag`, if it is not that of the name; `noun`, the field in messages; `refusal` of
+    other numbers; `lacks`, what models do not have whose parts do not take the field.
     """
     strong = default if strong is None else strong
     if strong is not None:
@@ -44,13 +45,13 @@ def setting(default: Any, help: str, *, strong: Any = None, **more: Any) -> Any:
 
 
 def check_values(record: Any) -> None:
-    """ValueError unless each value is one of the choices of its field, or within its range."""
-    for one in fields(record):
-        value, more = getattr(record, one.name), one.metadata
+    """ValueError unless each value is among the choices of its field, or within its range."""
+    for option in fields(record):
+        value, more = getattr(record, option.name), option.metadata
         if value is None:
             continue
         if "choices" in more and value not in more["choices"]:
-            noun = more.get("noun", one.name.replace("_", " "))
+            noun = more.get("noun", option.name.replace("_", " "))
             known = ", ".join(more["choices"])
             raise ValueError(f"no {noun} {value!r} is known; there are {known}")
         if "refusal" in more and not more["range"][0] <= value <= more["range"][1]:
@@ -72,11 +73,10 @@ _COLUMNS: dict[str, Any] = {"range": (1, WIDEST), "refusal": "a model has sizes 
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    None stands for the part or size of the composition; recurrence and tied of a model are None
-    only where that decides. source_words, relation_labels, topic_labels: sizes of the vocabularies
-    of side information, the three special words included (`lm.side_information.KINDS`); None for
-    models that have none of that kind. backward, reverse_documents: the order in which the model
-    reads (`lm.corpus.in_reading_order`).
+    None stands for the part or size of the composition. source_words, relation_labels,
+    topic_labels: sizes of the vocabularies of side information, the three special words included
+    (`lm.side_information.KINDS`). backward, reverse_documents: the order in which the model reads
+    (`lm.corpus.in_reading_order`).
     """
 
     model: str
@@ -241,3 +241,61 @@ class Config:
     def as_json(self) -> dict[str, object]:
         """The fields by name, without those that are None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def with_choices(composition: Composition, config: Config) -> Composition:
+    """The composition with the fusion and the head that a configuration chooses instead.
+
+    A context carries the recurrent state, too, if the fusion needs that and the context can.
+    """
+    from lm.contexts.states import carrying
+
+    fusion = composition.fusion if config.fusion is None else FUSIONS[config.fusion]
+    head = composition.head if config.head is None else HEADS[config.head]
+    context = load(composition.context)
+    if fact(load(fusion), "needs_state") and fact(context, "may_carry_state"):
+        context = carrying(context)
+    return replace(composition, context=context, fusion=fusion, head=head)
+
+
+def options_of(config: Config, composition: Composition) -> set[str]:
+    """Fields of a configuration that the parts of a composition, or those in their place, take."""
+    chosen = with_choices(composition, config)
+    parts = chosen.context, chosen.fusion, chosen.head
+    return {name for part in parts for name in fact(load(part), "options") or ()}
+
+
+def decided(config: Config, composition: Composition) -> Config:
+    """The configuration with an LSTM and tied matrices where it leaves a choice open.
+
+    None stays where the composition decides. ValueError for a choice that the equations of the
+    composition leave no room for, or for missing sizes of side information.
+    """
+    from lm.side_information import KINDS, information_of
+
+    model = repr(config.model)
+    if composition.recurrence is not None and config.recurrence is not None:
+        raise ValueError(
+            f"{model} has a recurrence of its own, found {config.recurrence!r}; leave that out"
+        )
+    if composition.tied is not None and config.tied not in (None, composition.tied):
+        fixed, chosen = ("tied", "untied") if composition.tied else ("untied", "tied")
+        raise ValueError(f"{model} has {fixed} embeddings, found {chosen} ones; leave that out")
+    for kind, name in (("fusion", config.fusion), ("head", config.head)):
+        if composition.fixed and name is not None:
+            raise ValueError(f"{model} has a {kind} of its own, found {name!r}; leave that out")
+    if composition.one_size and config.embed != config.hidden:
+        raise ValueError(
+            f"{model} has no embeddings beside its hidden layers: expected as many columns as "
+            f"hidden units, found {config.embed} and {config.hidden}; give one size for both"
+        )
+    taken = options_of(config, composition)
+    for option in fields(config):
+        value, lacks = getattr(config, option.name), option.metadata.get("lacks")
+        if lacks is not None and value is not None and option.name not in taken:
+            raise ValueError(f"{model} has no {lacks.format(value)}; leave that out")
+    needed = [kind for kind in information_of(load(composition.context)) if kind in KINDS]
+    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
+        raise ValueError(f"{model} needs side information: {', '.join(missing)}")
+    free = {"recurrence": config.recurrence or "lstm", "tied": config.tied is not False}
+    return replace(config, **composition.adapted({**free, "hidden": config.hidden}))

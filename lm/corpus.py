@@ -1,10 +1,9 @@
 """Text as columns of ids: a sentence on each line, and documents as `DOCUMENTS` names them.
 
-A model may read a text in another order. A backward model (`Config.backward`) reads the words of
-each sentence from right to left: it predicts the last word first, and `</s>` after the first word.
-A model of reversed documents (`Config.reverse_documents`) reads the sentences of a document from
-the last to the first: the contexts of a sentence are those of the sentences after it, and words are
-read as usual. Either is an ordinary model of the reordered text, and a model may be both.
+A backward model (`Config.backward`) reads the words of each sentence from right to left: it
+predicts the last word first, and `</s>` after the first word. A model of reversed documents
+(`Config.reverse_documents`) reads the sentences of a document from the last to the first: contexts
+are later sentences. Either is an ordinary model of the reordered text, and a model may be both.
 """
 
 from __future__ import annotations
@@ -68,14 +67,10 @@ class Corpus(SideText):
         return int(np.count_nonzero(self.tokens == UNKNOWN))
 
     def without_longer(self, most: int) -> Corpus:
-        """The corpus without its sentences of more than `most` words.
-
-        The sentences around one that is left out become neighbours; documents of which nothing
-        remains are left out.
-        """
+        """The corpus without sentences of more than `most` words, and without empty documents."""
         lengths = np.diff(self.sentences)
         kept = lengths <= most
-        before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each one
+        before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each
         return self.taken(np.flatnonzero(kept), np.unique(before[self.documents]))
 
     def rearranged(self, documents: Sequence[NDArray[np.int64]]) -> Corpus:
@@ -89,16 +84,15 @@ class Corpus(SideText):
     def taken(self, chosen: NDArray[np.int64], documents: NDArray[np.int64]) -> Corpus:
         """The sentences `chosen`, in this order; documents: (D + 1,) offsets into these."""
         text = self.take(chosen)
-        side = {kind: own.take(chosen) for kind, own in self.side.items()}
+        side = {kind: beside.take(chosen) for kind, beside in self.side.items()}
         predicted = None if self.predicted is None else self.predicted[chosen]
         words = None if self.words is None else self.words[chosen]
         return Corpus(text.tokens, text.sentences, documents, side, predicted, words)
 
     def in_stretches(self, number: int) -> Corpus:
-        """The corpus as one text, whatever its documents, in `number` stretches of equal length.
+        """The corpus as a single text, cut into `number` documents of equal length.
 
-        Stretches take the place of documents; their lengths, in sentences, differ by at most one,
-        and there are no more of them than sentences.
+        Lengths, in sentences, differ by at most 1; there are no more documents than sentences.
         """
         bounds = np.arange(number + 1) * self.n_sentences // number
         return replace(self, documents=np.unique(bounds))
@@ -141,16 +135,13 @@ DOCUMENTS: Mapping[str, Callable[[bytes], Sentence]] = {  # what a line says
     # a line whose first character is `=` closes a document, and a blank line is a sentence without
     # words, as in the data files and the code of Ji et al. 2016
     "equals": lambda line: None if line.startswith(b"=") else words_of(line),
-    # paragraphs are documents: the contextual LSTMs of Ghosh et al. 2016 know no larger unit
+    # paragraphs are documents, as for the contextual LSTMs of Ghosh et al. 2016
     "paragraphs": lambda line: None if line.strip(b" ") == PARAGRAPH else words_of(line) or None,
 }
 
 
 def intern(lines: Iterable[bytes], documents: str = "blank") -> tuple[list[bytes], Corpus]:
-    """Distinct words in order of first appearance, and the corpus in their indices; O(words).
-
-    documents: a name of `DOCUMENTS`; the end of the text closes a document, too.
-    """
+    """Distinct words in order of first appearance, and the corpus in their indices; O(words)."""
     index: dict[bytes, int] = {}
     tokens, sentences, bounds = array("i"), [0], [0]
     for words in map(DOCUMENTS[documents], lines):
@@ -173,10 +164,10 @@ def encode(lines: Iterable[bytes], vocabulary: Vocabulary, documents: str = "bla
 def renumber(text: Text, words: list[bytes], vocabulary: Vocabulary) -> Text:
     """An interned text in a vocabulary's ids."""
     tokens, sentences = vocabulary.numbered(words, text.tokens, text.sentences)
-    found = replace(text, tokens=tokens, sentences=sentences)
-    if isinstance(found, Corpus) and sentences is not text.sentences:
-        return replace(found, words=np.diff(text.sentences))
-    return found
+    encoded = replace(text, tokens=tokens, sentences=sentences)
+    if isinstance(encoded, Corpus) and sentences is not text.sentences:
+        return replace(encoded, words=np.diff(text.sentences))
+    return encoded
 
 
 def spelled(words: list[bytes], text: Text, known: Container[bytes]) -> tuple[list[bytes], Text]:
@@ -195,7 +186,7 @@ def spelled(words: list[bytes], text: Text, known: Container[bytes]) -> tuple[li
 
 
 def characters(word: bytes) -> list[bytes]:
-    """The characters of a word; `<unk>`, `<s>` or `</s>` stays whole, as one unknown character."""
+    """The characters of a word; `<unk>`, `<s>` or `</s>` stays whole, as an unknown character."""
     if word in SPECIAL:
         return [word]
     how = "utf-8", "surrogateescape"
@@ -205,20 +196,15 @@ def characters(word: bytes) -> list[bytes]:
 def build_vocabulary(
     words: list[bytes], text: SideText, size: int, *, least: int = 1, unknown: bytes | None = None
 ) -> Vocabulary:
-    """Vocabulary of the `size` most frequent words of an interned text, of `least` or more.
-
-    unknown: a word that stands for unknown words, as `<unk>` does; it is left out.
-    """
+    """Vocabulary of the `size` most frequent words, of `least` or more, without `unknown`."""
     counts = np.bincount(text.tokens, minlength=len(words)).tolist()
-    own = ((w, n) for w, n in zip(words, counts, strict=True) if w != unknown and n >= least)
-    return Vocabulary.most_frequent(own, size)
+    pairs = zip(words, counts, strict=True)
+    kept = ((word, n) for word, n in pairs if word != unknown and n >= least)
+    return Vocabulary.most_frequent(kept, size)
 
 
 def with_last_words_twice(corpus: Corpus) -> Corpus:
-    """The corpus as the published reader of Ji et al. reads it: a sentence's last word, twice.
-
-    Sentences without words stay as they are.
-    """
+    """The corpus with the last word of each sentence twice, as the reader of Ji et al. has it."""
     lengths = np.diff(corpus.sentences)
     filled = lengths > 0
     times = np.ones(len(corpus.tokens), dtype=np.int64)
@@ -227,34 +213,18 @@ def with_last_words_twice(corpus: Corpus) -> Corpus:
     return replace(corpus, tokens=np.repeat(corpus.tokens, times), sentences=sentences)
 
 
-def reversed_words(tokens: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The words (N,) of each sentence from its last to its first; offsets: (S + 1,). O(N)."""
-    return tokens[mirrored(offsets)]
-
-
-def reversed_sentences(corpus: Corpus) -> Corpus:
-    """The corpus with the sentences of each document from the last to the first. O(N).
-
-    The documents stay in their order, and so do the words of a sentence.
-    """
-    return corpus.taken(mirrored(corpus.documents), corpus.documents)
-
-
 def in_reading_order(
     corpus: Corpus, *, backward: bool | None, reverse_documents: bool | None = None
 ) -> Corpus:
     """The corpus as a model reads it; see the two fields of `lm.config.Config`."""
     if reverse_documents:
-        corpus = reversed_sentences(corpus)
+        corpus = corpus.taken(mirrored(corpus.documents), corpus.documents)
     if backward:
-        corpus = replace(corpus, tokens=reversed_words(corpus.tokens, corpus.sentences))
+        corpus = replace(corpus, tokens=corpus.tokens[mirrored(corpus.sentences)])
     return corpus
 
 
 def mirrored(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices (N,) of N things where each group offsets[g]:offsets[g + 1] is in reverse order.
-
-    Columns beside the words of a corpus, one value a sentence, follow `corpus.documents`.
-    """
+    """Indices (N,) of N things where each group offsets[g]:offsets[g + 1] is in reverse order."""
     mirror = np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets))
     return mirror - np.arange(len(mirror))

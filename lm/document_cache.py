@@ -24,55 +24,55 @@ from lm.vocabulary import END, UNKNOWN
 
 
 class CachedWords(nn.Module):
-    """Another context, and the words of all earlier sentences.
+    """An inner context, and the words of all earlier sentences.
 
     The last tensor of its rows holds the words' ids (B, M) in descending order, `UNKNOWN` where
-    there is none; the tensors before it are the other context's. Everything else is as there.
+    there is none; the tensors before it are the inner context's, as are all other attributes.
     """
 
     sentences = None
     averages = False
     history_key = Context.history_key
-    of_contexts = ("value", "prepared", "state", "auxiliary_nll")  # methods that are given contexts
+    of_contexts = ("value", "prepared", "state", "auxiliary_nll")  # methods that receive contexts
 
     def __init__(self, inner: Context) -> None:
         super().__init__()
         self.inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        """What the other context has of this name; its methods are given its own contexts."""
+        """The inner context's attribute; its methods receive its rows."""
         inner = self._modules["inner"]
         if name == "inner":
             return inner
-        found = getattr(inner, name)
+        attribute = getattr(inner, name)
         if name not in self.of_contexts:
-            return found
-        return lambda contexts, *more: found(_inner(contexts), *more)
+            return attribute
+        return lambda contexts, *more: attribute(_inner(contexts), *more)
 
     def start(self, batch: int) -> Rows:
-        """The other context's start, and no words."""
+        """The inner context's start, and no words."""
         inner = self.inner.start(batch)
         words = torch.zeros(batch, 0, dtype=torch.long, device=inner.device)
         return inner.beside(Rows.of(words))
 
     def summary(self, sentences: ReadSentences) -> Rows:
-        """What the other context takes, and the known words."""
+        """What the inner context takes, and the known words."""
         words, mask = sentences.words()
         return self.inner.summary(sentences).beside(Rows.of(_packed(words * mask)))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The other context after the sentences, and their words with those before."""
+        """The inner context after the sentences, and their words with those before."""
         inner = self.inner.advance(_inner(contexts), _inner(summary))
         words = torch.cat([contexts.tensors[-1], summary.tensors[-1]], dim=1)
         return inner.beside(Rows.of(_packed(words)))
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
-        """The other context's sentences entered."""
+        """The inner context entered."""
         inner = self.inner.enter(_inner(contexts), encoded)
         return inner.beside(Rows(contexts.tensors[-1:]))
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """The other context's key, and the sentence's bag of words."""
+        """The inner context's key, and the sentence's bag of words."""
         key = self.inner.sentence_key(words)
         return len(key).to_bytes(8, "little") + key + np.sort(words).tobytes()
 
@@ -127,11 +127,11 @@ class WithDocumentCache(DocumentLM):
 
 
 def _inner(rows: Rows) -> Rows:
-    """The rows of the other context."""
+    """The rows of the inner context."""
     return Rows(rows.tensors[:-1])
 
 
 def _packed(words: Tensor) -> Tensor:
-    """Words (B, M) in descending order, without columns that hold none."""
+    """Words (B, M) in descending order, without empty columns."""
     words = words.sort(dim=1, descending=True).values
     return words[:, : int((words != UNKNOWN).sum(dim=1).max()) if len(words) else 0]

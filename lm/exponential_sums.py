@@ -1,4 +1,4 @@
-"""Sums of exponentials of logits, Σ_v exp(logit), by one kernel of a GPU.
+"""Sums of exponentials of logits, Σ_v exp(logit), by a single kernel of a GPU.
 
 It is written in Triton, which comes with torch for CUDA. The logits are never written to the GPU's
 memory; writing and reading them takes longer than their product (recipes/bench/gpu).
@@ -14,8 +14,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-TILE_ROWS, TILE_WORDS, TILE_BYTES = 128, 256, 128  # of one step of a product
-SPAN = 2048  # words that one program adds up, at most
+TILE_ROWS, TILE_WORDS, TILE_BYTES = 128, 256, 128  # of a step of a product
+SPAN = 2048  # words that a program adds up, at most
 TF32_HALF, TF32_MASK = 1 << 12, -(1 << 13)  # of the 23 bits of a float32, TF32 lacks the last 13
 _LAUNCH = Lock()  # Triton compiles at the first launch
 
@@ -52,15 +52,15 @@ def _operand(matrix: Tensor, bfloat16: bool) -> Tensor:
     dtype = torch.bfloat16 if bfloat16 else torch.float32
     width = matrix.shape[1]
     filled = triton.cdiv(width * dtype.itemsize, TILE_BYTES) * TILE_BYTES // dtype.itemsize
-    found = matrix.new_zeros(len(matrix), filled, dtype=dtype)
-    own = found[:, :width]
+    whole = matrix.new_zeros(len(matrix), filled, dtype=dtype)
+    part = whole[:, :width]
     if bfloat16:
-        own.copy_(matrix)
+        part.copy_(matrix)
     else:  # tensor cores would cut off the last bits
-        bits = own.view(torch.int32)
+        bits = part.view(torch.int32)
         torch.add(matrix.view(torch.int32), TF32_HALF, out=bits).bitwise_and_(TF32_MASK)
-        own.masked_fill_(matrix.isnan(), torch.nan)
-    return found
+        part.masked_fill_(matrix.isnan(), torch.nan)
+    return whole
 
 
 @triton.jit(do_not_specialize=["n_rows"])  # type: ignore[untyped-decorator]
@@ -88,5 +88,6 @@ def _sum_exponentials(  # type: ignore[no-untyped-def]  # Triton reads annotatio
             logits = tl.dot(a, b.T, logits)
         exists = word + first + tl.arange(0, n) < n_words
         total += tl.sum(tl.where(exists[None, :], tl.exp(logits), 0.0), axis=1)
-    own = row + tl.arange(0, m)
-    tl.store(sums + tl.program_id(1).to(tl.int64) * n_rows + own, total, mask=own < n_rows)
+    rows_of_tile = row + tl.arange(0, m)
+    at = sums + tl.program_id(1).to(tl.int64) * n_rows + rows_of_tile
+    tl.store(at, total, mask=rows_of_tile < n_rows)

@@ -21,35 +21,30 @@ Share: TypeAlias = Tensor | Callable[[Tensor], Tensor] | None
 
 
 class Fusion(nn.Module):
-    """Base of the fusions; width: D, columns of a value.
+    """Base of the fusions, and the facts that each of them states.
 
-    hidden_depends_on_context: whether hidden states depend on the context; adds_to_logits:
-    whether logits are additive in the context; uses_context: whether it enters at all.
-    needs_state: whether the context must carry a recurrent state. linear: whether `share` is a
-    linear function of values, which is added to the projections of the words. asks: whether it
-    asks a context for the values of words itself, by states of the same position: its share is
-    then a function from such queries (N, H) to values (N, D). input_columns: columns that a value
-    adds to the inputs; output_columns: to the features. Constructors receive the width and
-    a recurrence over the embeddings (K inputs), for its sizes: it may have no memory; and
-    keywords, as those of `lm.contexts.Context`. ValueError for a recurrence that does not suit the
-    fusion.
+    Constructors receive D, the width of a value, and a recurrence over the embeddings (K inputs),
+    for its sizes: its tensors may have no memory; and keywords, as those of `lm.contexts.Context`.
+    ValueError for a recurrence that does not suit the fusion.
     """
 
     uses_context: ClassVar[bool] = True
     hidden_depends_on_context: ClassVar[bool] = False
-    adds_to_logits: ClassVar[bool] = False
-    needs_state: ClassVar[bool] = False
-    linear: ClassVar[bool] = False
+    adds_to_logits: ClassVar[bool] = False  # logits are additive in the context
+    needs_state: ClassVar[bool] = False  # the context must carry a recurrent state
+    linear: ClassVar[bool] = False  # `share` is linear in values, and added to words' projections
+    # it asks for the values of words itself, by states of the same position: `share` is then a
+    # function from such queries (N, H) to values (N, D)
     asks: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
-    input_columns = 0
-    output_columns = 0
+    input_columns = 0  # that a value adds to the inputs
+    output_columns = 0  # to the features
 
     def __init__(self, width: int, recurrence: Recurrence) -> None:
         super().__init__()
 
     def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
-        """Recurrent states in which sentences begin."""
+        """Recurrent states in which sentences begin; here those of the recurrence."""
         return recurrence.start(len(contexts))
 
     def share(self, recurrence: Recurrence, value: Tensor) -> Tensor | None:
@@ -57,7 +52,7 @@ class Fusion(nn.Module):
         return None
 
     def step(self, cells: Recurrence, words: Tensor, state: State, share: Share) -> State:
-        """States after one more word each, given the projections of the words."""
+        """States after another word each, of which `words` are projections."""
         return cells.step(words if share is None else words + cast(Tensor, share), state)
 
     def unroll(
@@ -67,10 +62,7 @@ class Fusion(nn.Module):
         return cells.unroll(words if share is None else words + cast(Tensor, share), state, sizes)
 
     def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
-        """Hidden states (N, …) and values (N, D), or None, as the head receives them.
-
-        words: gives the embeddings (N, K) of the words that the positions have read last.
-        """
+        """Hidden states (N, …) and values (N, D) or None for the head; words: embeddings (N, K)."""
         return hidden, None
 
 
@@ -142,8 +134,7 @@ class InputSum(Fusion):
 class Merge(Fusion):
     """The head receives tanh(W_h h + W_c c + b), H units (Ji et al. 2016, eq. 12).
 
-    H(H + D + 1) parameters. Hidden states do not see the context: with the last hidden state the
-    order is 1, as with `Output`, but logits are not additive in the context.
+    H(H + D + 1) parameters. Hidden states do not see the context; logits are not additive in it.
     """
 
     def __init__(self, width: int, recurrence: Recurrence) -> None:
@@ -175,8 +166,8 @@ class BetweenLevels(Merge):
     """A second level of the recurrence reads [h; c], and the head tanh(W_h h' + W_c c' + b).
 
     h is the state of the level below at the same word, which asks for the value c; h' is that of
-    the second level, which asks for c'. No level waits for a value of the one above, so that
-    training unrolls each of them over all words. Both levels are of one kind and size.
+    the second level, which asks for c'. No level waits for a value of the level above, so that
+    training unrolls each over all words. Both levels are of the same kind and size.
     Parameters: those of the recurrence over H + D inputs, and those of `Merge`.
     """
 
@@ -188,11 +179,11 @@ class BetweenLevels(Merge):
         self.upper = recurrence.like(recurrence.hidden + width)
 
     def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
-        """Both levels before any word: the state of the first one, then that of the second."""
+        """Both levels before any word: the state of the first, then that of the second."""
         return super().initial(recurrence, context, contexts) + self.upper.start(len(contexts))
 
     def step(self, cells: Recurrence, words: Tensor, state: State, share: Share) -> State:
-        """States of both levels after one more word each."""
+        """States of both levels after another word each."""
         half = len(state) // 2
         below = cells.step(words, state[:half])
         return below + self.upper.step(self._inputs(cells.output(below), share), state[half:])
@@ -222,8 +213,8 @@ class InputAndInitialState(Input, InitialState):
 class InputResidual(Input):
     """The value is concatenated to every input, and the head receives tanh(h + Q c + P x).
 
-    The fusion of the attention program `dam` in the authors' code of Ji et al. 2016, where x is
-    the embedding of the word read last. H(D + K) parameters.
+    The fusion of the program `dam` in the code of Ji et al. 2016, where x is the embedding of the
+    word read last. H(D + K) parameters.
     """
 
     def __init__(self, width: int, recurrence: Recurrence) -> None:
@@ -241,8 +232,7 @@ class LateFusion(Fusion):
 
     r = σ(W_r (W_p p) + W_r' c + b_r); h = o∘tanh(c + r∘(W_p p)), where c and o are the memory
     cell and the output gate of the recurrence's top layer. The paper prints W_r twice; they are
-    two matrices here. c does not see the context in the same step; the gates of the next step
-    do, through h. Parameters: HD + 2H² + H.
+    two matrices here. Parameters: HD + 2H² + H.
 
     ValueError for a recurrence without memory cell and output gate.
     """
@@ -266,7 +256,7 @@ class LateFusion(Fusion):
         return torch.cat([projected, self.gate(projected)], dim=1)
 
     def step(self, cells: Recurrence, words: Tensor, state: State, share: Share) -> State:
-        """States after one more word each."""
+        """States after another word each."""
         projected, gate = cast(Tensor, share).float().chunk(2, dim=1)
 
         def added(c: Tensor) -> Tensor:
@@ -280,7 +270,7 @@ class LateFusion(Fusion):
         """States after every word of packed sentences, step by step."""
         states: list[State] = []
         steps = (torch.split(rows, list(sizes)) for rows in (words, cast(Tensor, share)))
-        for step, own in zip(*steps, strict=True):
-            state = self.step(cells, step, tuple(rows[: len(step)] for rows in state), own)
+        for step, of_step in zip(*steps, strict=True):
+            state = self.step(cells, step, tuple(rows[: len(step)] for rows in state), of_step)
             states.append(state)
         return tuple(torch.cat(column) for column in zip(*states, strict=True))

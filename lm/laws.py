@@ -19,8 +19,9 @@ from torch import Tensor
 from lm.backend import Backend
 from lm.batches import PackedBatch, segments
 from lm.composition import Composition, load
+from lm.config import Config, options_of
 from lm.corpus import Corpus
-from lm.model import Config, DocumentLM, options_of
+from lm.model import DocumentLM
 from lm.reading import Reading, read
 from lm.scoring import ScoringEngine, after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
@@ -59,8 +60,8 @@ def check_composition(
 ) -> None:
     """Check all laws on a tiny model of a composition. Errors: BrokenLaw.
 
-    scale: factor of the initial weights. A cell in which influences fade fast, such as `rnn`, needs
-    a larger one: in float32 a score must change with a sentence five before.
+    scale: factor of the initial weights, larger for cells in which influences fade fast, such as
+    `rnn`: in float32 a score must change with a sentence five before.
     """
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied, scale=scale)
     check_shapes(model, composition)
@@ -79,26 +80,26 @@ def check_shapes(model: DocumentLM, composition: Composition) -> None:
             f"made without memory: a part needs the values of tensors: {fault}"
         ) from fault
     both = ({n: (t.shape, t.dtype) for n, t in m.state_dict().items()} for m in (model, twin))
-    if odd := set.symmetric_difference(*(set(one.items()) for one in both)):
+    if odd := set.symmetric_difference(*(set(tensors.items()) for tensors in both)):
         raise BrokenLaw(f"made without memory: another tensor {min(name for name, _ in odd)}")
 
 
 @torch.no_grad()
 def check_unroll(model: DocumentLM) -> None:
-    """Packed sentences have the states, predictions and summaries of words read one by one."""
+    """Packed sentences have the states, predictions and summaries of words read singly."""
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(len(SENTENCES))]
     joined = Rows.cat(contexts)
     batch = PackedBatch.of(Corpus.of([SENTENCES]), np.arange(len(SENTENCES)))
-    found = model.unroll(batch, joined)
-    log_probs = _log_probs(model, model.features(found, joined))
-    summary = model.context.summary(found)
+    packed = model.unroll(batch, joined)
+    log_probs = _log_probs(model, model.features(packed, joined))
+    summary = model.context.summary(packed)
     following = entered(model, model.context.advance(joined, summary), len(DOCUMENT))
     for n, (sentence, context) in enumerate(zip(SENTENCES, contexts, strict=True)):
         truth = read_by_words(model, sentence, context)
-        own = batch.order[batch.rows] == n
-        _close("unroll equals step: hidden states", n, found.hidden[own], truth.hidden)
+        at = batch.order[batch.rows] == n
+        _close("unroll equals step: hidden states", n, packed.hidden[at], truth.hidden)
         expected = _log_probs(model, model.features(truth, context))
-        _close("unroll equals step: probabilities", n, log_probs[own], expected)
+        _close("unroll equals step: probabilities", n, log_probs[at], expected)
         then = model.context.advance(context, model.context.summary(truth))
         then = entered(model, then, len(DOCUMENT))
         ours, theirs = (_scores(model, rows) for rows in (following.take(slice(n, n + 1)), then))
@@ -107,7 +108,7 @@ def check_unroll(model: DocumentLM) -> None:
 
 @torch.no_grad()
 def check_batches(model: DocumentLM) -> None:
-    """Many contexts scored together, and many advanced together, equal one after the other."""
+    """Contexts scored together, and advanced together, equal those scored and advanced alone."""
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES])
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(4)]
     joined = Rows.cat(contexts)
@@ -119,9 +120,9 @@ def check_batches(model: DocumentLM) -> None:
         _close("batch equals loop: scores", n, torch.tensor(scores[n]), torch.tensor(alone[0]))
         for k in range(len(SENTENCES)):
             following = model.context.advance(context, taken.take(slice(k, k + 1)))
-            one = _scores(model, entered(model, following, 5))
-            both = then[n * len(SENTENCES) + k], one[0]
-            _close("batch equals loop: scores of the next sentence", n, *both)
+            expected = _scores(model, entered(model, following, 5))[0]
+            together = then[n * len(SENTENCES) + k]
+            _close("batch equals loop: scores of the next sentence", n, together, expected)
 
 
 def check_order(model: DocumentLM) -> None:
@@ -145,22 +146,22 @@ def check_order(model: DocumentLM) -> None:
 
 
 def check_side_information(model: DocumentLM) -> None:
-    """The score of a sentence, or of the next one, changes with each kind of side information."""
+    """The score of a sentence, or of the next, changes with each kind of side information."""
     kinds = model.context.side_information
-    found: list[Tensor] = []
+    changed: list[Tensor] = []
     for other in ("", *kinds):
         context = entered(model, model.context.start(1), 0, other=other)
         summary = model.context.summary(read_by_words(model, OTHER, context))
         following = entered(model, model.context.advance(context, summary), 1)
-        found.append(torch.cat([_scores(model, context), _scores(model, following)]))
-    for kind, scores in zip(kinds, found[1:], strict=True):
-        if torch.equal(scores, found[0]):
+        changed.append(torch.cat([_scores(model, context), _scores(model, following)]))
+    for kind, scores in zip(kinds, changed[1:], strict=True):
+        if torch.equal(scores, changed[0]):
             raise BrokenLaw(f"side information: expected scores to change with {kind}, found none")
 
 
 @torch.no_grad()
 def check_causality(model: DocumentLM) -> None:
-    """Scores of a causal model change with no later sentence, others with the next one alone."""
+    """Scores of a causal model change with no later sentence, others with the next alone."""
     scores = _scores_of_sentences(model, DOCUMENT)
     for t in range(1, len(DOCUMENT)):
         words = [3 + (word - 2) % 7 for word in DOCUMENT[t]]  # as many, and all of them others
@@ -183,8 +184,8 @@ def check_keys(model: DocumentLM) -> None:
         arrays = (np.array(sentence, np.int32) for sentence in sentences)
         return [model.context.sentence_key(words) for words in arrays]
 
-    def equal_scores(law: str, one: list[Sentence], other: list[Sentence]) -> None:
-        scores = [last_score(model, [*document, OTHER]) for document in (one, other)]
+    def equal_scores(law: str, *documents: list[Sentence]) -> None:
+        scores = [last_score(model, [*document, OTHER]) for document in documents]
         if abs(scores[0] - scores[1]) > 1e-5:
             raise BrokenLaw(f"{law}: expected the score {scores[0]}, found {scores[1]}")
 
@@ -233,17 +234,19 @@ def _changes_loss(model: DocumentLM, parameter: Tensor) -> bool:
 
 
 def check_levels(model: DocumentLM) -> None:
-    """The auxiliary loss trains its own parameters; that of the words these only if so stated."""
+    """The auxiliary loss trains the stated parameters; that of the words these only if stated."""
     stated = {id(parameter) for parameter in model.context.auxiliary_parameters()}
-    own = {name for name, parameter in model.named_parameters() if id(parameter) in stated}
-    if not own:
+    names = {name for name, parameter in model.named_parameters() if id(parameter) in stated}
+    if not names:
         return
     loss, auxiliary_loss = _losses(model)
-    gradients = _gradients(model, auxiliary_loss)
-    if (found := {n for n, g in gradients.items() if g is not None and g.any()}) != own:
-        raise BrokenLaw(f"auxiliary parameters: expected {sorted(own)}, found {sorted(found)}")
-    gradients = _gradients(model, loss)
-    reached = {name for name in own if (g := gradients[name]) is not None and g.any()}
+    trained, by_words = (
+        {name for name, g in _gradients(model, some).items() if g is not None and g.any()}
+        for some in (auxiliary_loss, loss)
+    )
+    if trained != names:
+        raise BrokenLaw(f"auxiliary parameters: expected {sorted(names)}, found {sorted(trained)}")
+    reached = names & by_words
     if bool(reached) != model.context.end_to_end:
         raise BrokenLaw(
             f"end to end {model.context.end_to_end}: the loss of the words reaches {reached}"
@@ -274,16 +277,16 @@ def check_predictions(model: DocumentLM) -> None:
 
 @torch.no_grad()
 def check_pairs(model: DocumentLM) -> None:
-    """Scores at order 1 of all pairs of candidates equal those after one candidate each."""
+    """Scores at order 1 of all pairs of candidates equal those after a candidate alone."""
     if model.order != 1:
         return
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
     kinds = model.context.side_information
     side = _side(model, kinds, np.arange(2)) if kinds else None
-    found = pairs(engine, lists, np.array([True, False]), side)[1]
+    scores = pairs(engine, lists, np.array([True, False]), side)[1]
     for n, sentence in enumerate(SENTENCES):
         ((alone, _),) = after(engine, [(lists.part(1, 2), context_after(model, [sentence]))])
-        _close("all pairs equal loop: scores", n, torch.tensor(found[n]), torch.tensor(alone[0]))
+        _close("all pairs equal loop: scores", n, torch.tensor(scores[n]), torch.tensor(alone[0]))
 
 
 def _scores(model: DocumentLM, contexts: Rows, sentences: Sequence[Sentence] = SENTENCES) -> Tensor:
@@ -312,14 +315,14 @@ def _all_words(features: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _losses(model: DocumentLM) -> tuple[Tensor, Tensor]:
-    """Loss of the words and auxiliary loss of one document."""
+    """Loss of the words and auxiliary loss of a document."""
     reading = _reading(model, [sentence for sentence in (*DOCUMENT, *SENTENCES) if sentence])
     loss = model.head.loss(reading.features, reading.targets, None, torch.Generator())
     return loss.sum(), reading.auxiliary_loss
 
 
 def _reading(model: DocumentLM, document: Sequence[Sentence]) -> Reading:
-    """A document as training reads it, in one segment."""
+    """A document as training reads it, in a single segment."""
     corpus = with_side(model, document)
     (segment,) = segments(corpus, [0], streams=1, length=len(document))
     return read(model, corpus, segment, model.context.start(1))
@@ -328,15 +331,15 @@ def _reading(model: DocumentLM, document: Sequence[Sentence]) -> Reading:
 def _gradients(model: DocumentLM, loss: Tensor) -> dict[str, Tensor | None]:
     """Gradient of every parameter by name."""
     names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
-    dense = (g.to_dense() if g is not None and g.is_sparse else g for g in found)
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
+    dense = (g.to_dense() if g is not None and g.is_sparse else g for g in gradients)
     return dict(zip(names, dense, strict=True))
 
 
-def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:
+def _close(law: str, n: int, actual: Tensor, truth: Tensor) -> None:
     """BrokenLaw unless two tensors agree to float32's accuracy."""
-    if found.shape != truth.shape or not torch.allclose(found, truth, rtol=1e-4, atol=1e-5):
-        raise BrokenLaw(f"{law}: sentence or context {n}: expected {truth}, found {found}")
+    if actual.shape != truth.shape or not torch.allclose(actual, truth, rtol=1e-4, atol=1e-5):
+        raise BrokenLaw(f"{law}: sentence or context {n}: expected {truth}, found {actual}")
 
 
 # Tiny models of ten words, a document for them, and sentences read word by word
@@ -372,10 +375,9 @@ def tiny_model(
 
 
 def with_side(model: DocumentLM, document: Sequence[Sentence]) -> Corpus:
-    """A document with side information: words that follow from the numbers of its sentences.
+    """A document with side information that follows from the numbers of its sentences.
 
-    Three words each, or one of a kind whose sentences are labels; of numbers of sentences, one of
-    these, but none for every fourth.
+    Three words each, or a label; of numbers of sentences, none for every fourth.
     """
     side: dict[str, SideText] = {}
     numbers = np.arange(len(document))
@@ -392,9 +394,9 @@ def with_side(model: DocumentLM, document: Sequence[Sentence]) -> Corpus:
 
 
 def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") -> Rows:
-    """Contexts in which sentence `number` of a document is read, given its side information.
+    """Contexts in which sentence `number` of a document is read, with its side information.
 
-    other: a kind of which that of another sentence is given.
+    other: a kind whose side information is that of another sentence.
     """
     kinds = model.context.side_information
     if not kinds:
@@ -407,13 +409,13 @@ def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") 
 
 
 def _side(model: DocumentLM, kinds: Sequence[str], numbers: NDArray[np.int64]) -> Rows:
-    """Side information of sentences of a document of twelve, each of one word."""
+    """Side information of sentences of a document of twelve, each of a single word."""
     corpus = with_side(model, [[len(SPECIAL) + n % 7] for n in range(12)])
     return corpus.side_rows(kinds, numbers, model.embedding.weight.device)
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
-    """One sentence read word by word in one context: the definition of all other ways."""
+    """A sentence read word by word in a context: the definition of all other ways."""
     inputs = model.word_inputs()
     states = [model.start(context, inputs)]
     for word in sentence:
@@ -425,7 +427,7 @@ def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> 
 
 @torch.no_grad()
 def context_after(model: DocumentLM, document: Sequence[Sentence]) -> Rows:
-    """The context after a document's sentences, in which the next one is read."""
+    """The context after a document's sentences, in which the next is read."""
     context = entered(model, model.context.start(1), 0)
     for t, sentence in enumerate(document, 1):
         summary = model.context.summary(read_by_words(model, sentence, context))

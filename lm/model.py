@@ -1,31 +1,31 @@
 """A document language model: recurrence, context, fusion and head composed.
 
-`start`, `step` and `hidden` read one word at a time; `unroll` is the parallel form of this
+`start`, `step` and `hidden` read word by word; `unroll` is the parallel form of this
 recurrence, over packed sentences, for training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
+from lm.backend import WithoutMemory
 from lm.batches import PackedBatch
-from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
+from lm.composition import RECURRENCES, Composition, Part, Zoo, fact, load
 from lm.config import Config as Config
+from lm.config import decided, with_choices
 from lm.contexts import Context, Prepared
-from lm.contexts.states import carrying
 from lm.fusions import Fusion, Share
 from lm.heads import Head
 from lm.recurrences import Recurrence, select
 from lm.recurrences import State as RecurrentState
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
-from lm.side_information import KINDS, information_of, is_causal
+from lm.side_information import is_causal
 from lm.vocabulary import START
 from lm.zoo import ZOO
 
@@ -36,11 +36,10 @@ Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 class State:
     """B sentences after the same number of words.
 
-    share: what fusion needs of the contexts' values, if that is the same for all words;
-    contexts: all of them, prepared, if fusion needs a value for each word, else None; rows: (B,)
-    row of each sentence's context in these, None where sentence b has row b; value: (B, D) that
-    entered with the last word, if fusion needs one for each word; prefix: (B, C) sums of the
-    context's terms of the words so far, if that value depends on them.
+    share: what fusion needs of the contexts' values, if that is the same for all words.
+    Otherwise contexts: all of them, prepared; value: (B, D) that entered with the last word;
+    prefix: (B, C) sums of the context's terms of the words so far, if values depend on them.
+    rows: (B,) row of each sentence in share or contexts, None where sentence b has row b.
     """
 
     recurrent: RecurrentState
@@ -66,19 +65,17 @@ class State:
 class DocumentLM(nn.Module):
     """Language model of a sentence given the context of the sentences before it.
 
-    `zoo` holds the composition that the configuration names. ValueError if it does not, or if the
-    configuration lacks what the composition needs, or names what it leaves no choice of or has
-    no use for.
+    `zoo` holds the composition that the configuration names. ValueError if it does not, or if
+    composition and configuration do not fit each other.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
         super().__init__()
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
-        composition = _with_choices(zoo[config.model], config)
-        self.config = config = _decided(config, composition)
-        own = composition.recurrence
-        cell = load(RECURRENCES[str(config.recurrence)] if own is None else own)
+        composition = with_choices(zoo[config.model], config)
+        self.config = config = decided(config, composition)
+        cell = load(composition.recurrence or RECURRENCES[str(config.recurrence)])
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
@@ -122,7 +119,7 @@ class DocumentLM(nn.Module):
     def causal(self) -> bool:
         """Whether scores depend on no later target sentence, and add up to those of documents.
 
-        Otherwise a sentence's score is given the next one, too: their sum is a pseudo-likelihood.
+        Otherwise a sentence's score depends on the next, too: their sum is a pseudo-likelihood.
         """
         return not self.fusion.uses_context or is_causal(self.context)
 
@@ -137,7 +134,7 @@ class DocumentLM(nn.Module):
         """Whether hidden states depend on a value for each word."""
         return self.context.per_word and self.fusion.hidden_depends_on_context
 
-    # One word at a time
+    # Word by word
 
     def start(self, contexts: Rows, inputs: Tensor) -> State:
         """States after `<s>` in some contexts; inputs: `word_inputs()`."""
@@ -158,11 +155,11 @@ class DocumentLM(nn.Module):
         return self.recurrence.project(self.embedding.weight)
 
     def step(self, state: State, words: Tensor, projected: Tensor) -> State:
-        """States after one more word each; words: (B,) ids, projected: their `word_inputs()`."""
+        """States after another word each; words: (B,) ids, projected: their `word_inputs()`."""
         rows, prefix, value = state.rows, state.prefix, None
         share: Share = state.share
         if self.fusion.asks:
-            share = self._answers(state.contexts, rows)
+            share = partial(self._values, state.contexts, rows)
         elif state.contexts is not None:
             if self.context.reads_prefix:
                 terms = self.context.word_terms(words)
@@ -171,21 +168,18 @@ class DocumentLM(nn.Module):
                 query = self.recurrence.hidden_states(state.recurrent)
             else:
                 query = self.hidden(state)
-            if rows is None:
-                value = self.context.row_values(state.contexts, query)
-            else:
-                value = self.context.word_values(state.contexts, rows, query)
+            value = self._values(state.contexts, rows, query)
             share = self.fusion.share(self.recurrence, value)
-        elif isinstance(share, Tensor) and rows is not None:
-            share = share[rows]
+        elif state.share is not None and rows is not None:
+            share = state.share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
         return State(recurrent, state.share, state.contexts, rows, value, prefix)
 
-    def _answers(self, contexts: Prepared, rows: Tensor | None) -> Callable[[Tensor], Tensor]:
-        """Values of prepared contexts, each at its row, for a fusion that asks for them."""
+    def _values(self, contexts: Prepared, rows: Tensor | None, query: Tensor) -> Tensor:
+        """Values (N, D) of prepared contexts at N rows, or of the first N, asked by queries."""
         if rows is None:
-            return partial(self.context.row_values, contexts)
-        return partial(self.context.word_values, contexts, rows)
+            return self.context.row_values(contexts, query)
+        return self.context.word_values(contexts, rows, query)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
@@ -204,10 +198,7 @@ class DocumentLM(nn.Module):
     def interpolated(
         self, log_probs: Tensor, words: Tensor, rows: Tensor, contexts: Rows
     ) -> Tensor:
-        """Log-probabilities (M,) of words, each in the context of its row; here unchanged.
-
-        For models that mix what their head predicts with a distribution of their own.
-        """
+        """Log-probabilities (M,) of words, in the contexts of their rows, mixed; here unchanged."""
         return log_probs
 
     # All positions at once
@@ -219,26 +210,25 @@ class DocumentLM(nn.Module):
         positions = batch.positions
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
         state, values = self.before(contexts.take(batch.order)), None
-        asks = self.fusion.asks
-        if self._value_enters_words and not (asks or self.context.reads_prefix):
-            states = self._with_queries(batch, projected, state)
-        else:
-            share: Share = None if state.share is None else state.share[batch.rows]
-            if asks:
-                share = self._answers(state.contexts, batch.rows)
-            elif self._value_enters_words:
-                values = self._prefix_values(positions, contexts)
-                share = self.fusion.share(self.recurrence, values)
-            recurrent = self.fusion.unroll(
-                self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
-            )
-            states = self.kept(State(recurrent, None, None, value=values))
-        return ReadSentences(positions, states)
+        share: Share = None
+        if self.fusion.asks:
+            share = partial(self._values, state.contexts, batch.rows)
+        elif state.share is not None:
+            share = state.share[batch.rows]
+        elif self._value_enters_words and self.context.reads_prefix:
+            values = self._prefix_values(positions, contexts)
+            share = self.fusion.share(self.recurrence, values)
+        elif self._value_enters_words:
+            return ReadSentences(positions, self._with_queries(batch, projected, state))
+        recurrent = self.fusion.unroll(
+            self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
+        )
+        return ReadSentences(positions, self.kept(State(recurrent, None, None, value=values)))
 
     def _with_queries(self, batch: PackedBatch, projected: Tensor, state: State) -> PositionStates:
         """What is kept of all positions where a word's value depends on the state before it."""
         if self.fusion.linear:
-            found = self.context.unroll(
+            unrolled = self.context.unroll(
                 self.recurrence,
                 projected,
                 state.recurrent,
@@ -246,13 +236,13 @@ class DocumentLM(nn.Module):
                 prepared=state.contexts,
                 share=lambda values: cast(Tensor, self.fusion.share(self.recurrence, values)),
             )
-            if found is not None:
-                recurrent, values = found
+            if unrolled is not None:
+                recurrent, values = unrolled
                 return self.kept(State(recurrent, None, None, value=values))
         steps = []
         both = (torch.split(rows, list(batch.sizes)) for rows in (batch.inputs, projected))
-        for words, step in zip(*both, strict=True):
-            state = self.step(state.first(len(words)), words, step)
+        for words, of_words in zip(*both, strict=True):
+            state = self.step(state.first(len(words)), words, of_words)
             steps.append(self.kept(state))
         return PositionStates.cat(steps)
 
@@ -265,7 +255,7 @@ class DocumentLM(nn.Module):
     def features(
         self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> Tensor:
-        """Output features (N, R) of all positions of sentences, given their contexts."""
+        """Output features (N, R) of all positions of sentences in their contexts."""
         positions = read.positions
 
         def value() -> Tensor:
@@ -288,65 +278,11 @@ class DocumentLM(nn.Module):
         return self.head.at_positions(self.head.features(h, c), positions)
 
 
-def options_of(config: Config, composition: Composition) -> set[str]:
-    """Fields of a configuration that the parts of a composition, or those in their place, take."""
-    own = _with_choices(composition, config)
-    parts = own.context, own.fusion, own.head
-    return {name for part in parts for name in fact(load(part), "options") or ()}
-
-
 def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
     """A part, made with those fields of the configuration that it takes."""
     make = load(part)
-    own = {name: getattr(config, name) for name in fact(make, "options") or ()}
-    return make(*args, **named, **{n: v for n, v in own.items() if v is not None})
-
-
-def _with_choices(composition: Composition, config: Config) -> Composition:
-    """The composition with the fusion and the head of a configuration in place of its own.
-
-    A context carries the recurrent state, too, if the fusion needs one and it can.
-    """
-    fusion = composition.fusion if config.fusion is None else FUSIONS[config.fusion]
-    head = composition.head if config.head is None else HEADS[config.head]
-    context = load(composition.context)
-    if fact(load(fusion), "needs_state") and fact(context, "may_carry_state"):
-        context = carrying(context)
-    return replace(composition, context=context, fusion=fusion, head=head)
-
-
-def _decided(config: Config, composition: Composition) -> Config:
-    """The configuration with an LSTM and tied matrices where nobody has chosen.
-
-    None stays where the composition decides. ValueError for a choice that the equations of the
-    composition leave no room for, or for missing sizes of side information.
-    """
-    model = repr(config.model)
-    if composition.recurrence is not None and config.recurrence is not None:
-        raise ValueError(
-            f"{model} has a recurrence of its own, found {config.recurrence!r}; leave that out"
-        )
-    if composition.tied is not None and config.tied not in (None, composition.tied):
-        own, other = ("tied", "untied") if composition.tied else ("untied", "tied")
-        raise ValueError(f"{model} has {own} embeddings, found {other} ones; leave that out")
-    for kind, name in (("fusion", config.fusion), ("head", config.head)):
-        if composition.fixed and name is not None:
-            raise ValueError(f"{model} has a {kind} of its own, found {name!r}; leave that out")
-    if composition.one_size and config.embed != config.hidden:
-        raise ValueError(
-            f"{model} has no embeddings beside its hidden layers: expected as many columns as "
-            f"hidden units, found {config.embed} and {config.hidden}; give one size for both"
-        )
-    taken = options_of(config, composition)
-    for one in fields(config):
-        value, lacks = getattr(config, one.name), one.metadata.get("lacks")
-        if lacks is not None and value is not None and one.name not in taken:
-            raise ValueError(f"{model} has no {lacks.format(value)}; leave that out")
-    needed = [kind for kind in information_of(load(composition.context)) if kind in KINDS]
-    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
-        raise ValueError(f"{model} needs side information: {', '.join(missing)}")
-    free = {"recurrence": config.recurrence or "lstm", "tied": config.tied is not False}
-    return replace(config, **composition.adapted({**free, "hidden": config.hidden}))
+    options = {name: getattr(config, name) for name in fact(make, "options") or ()}
+    return make(*args, **named, **{n: v for n, v in options.items() if v is not None})
 
 
 def _check_fusion(config: Config, composition: Composition, context: Context) -> None:
@@ -367,28 +303,3 @@ def _check_fusion(config: Config, composition: Composition, context: Context) ->
 def n_parameters(model: nn.Module) -> int:
     """Number of trained parameters, shared ones counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-class WithoutMemory(TorchFunctionMode):
-    """Context manager in which new tensors are on the device `meta`.
-
-    `with torch.device("meta")` would do it too, but `normal_`, which nn.Embedding calls, then
-    imports for 3 s.
-    """
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        named = dict(kwargs or {})
-        if func in (Tensor.normal_, nn.init.normal_):
-            return args[0] if args else named["tensor"]
-        if func in _FACTORIES:
-            named["device"] = "meta"
-        return func(*args, **named)
-
-
-_FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}

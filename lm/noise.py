@@ -1,7 +1,7 @@
-"""Noise of training: dropout of numbers and of words, contexts that are missing or corrupted.
+"""Noise of training: dropout of numbers, words and weights, contexts missing or corrupted.
 
 Rates are of what is dropped. What is kept is divided by 1 − rate, so that expectations stay.
-All noise is a function of generators; a `Noise` serves one update.
+All noise is a function of generators; a `Noise` serves a single update.
 
 At test time the sentences before are candidates of a k-best list. A model that has read nothing
 but clean text in training trusts their words too much: contexts may be taken from sentences that
@@ -10,14 +10,17 @@ are corrupted as machine translations are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from lm.corpus import Corpus
+from lm.recurrences import Recurrence
 from lm.sentences import Positions, Rows
 from lm.vocabulary import START
 
@@ -74,20 +77,20 @@ class Corruption:
         # a random token of the text is a draw from its unigram distribution
         drawn = self.rng.integers(max(1, len(corpus.tokens)), size=int(replaced.sum()))
         words[replaced] = corpus.tokens[drawn]
-        # a swapped word goes behind its right neighbour, unless it is the last one
+        # a swapped word goes behind its right neighbour, unless it is the last
         place = np.arange(len(words)) + 1.5 * (self.rng.random(len(words)) < SWAPPED)
         return words[np.lexsort((place, owners))], owners
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noise:
-    """Training noise of one update.
+    """Training noise of an update.
 
     dropout: rate for single numbers of inputs and output features; context_dropout: for whole
-    contexts; locked_dropout: for columns of a sentence's inputs and output features, with one
-    mask for all its words (Gal & Ghahramani 2016, https://arxiv.org/abs/1512.05287). words: (V,)
-    factors of the words' embeddings, from `word_factors`; None: all are 1. corruption: of the
-    sentences that contexts are taken from, if any.
+    contexts; locked_dropout: for columns of a sentence's inputs and output features, the same for
+    all its words (Gal & Ghahramani 2016, https://arxiv.org/abs/1512.05287). words: (V,) factors of
+    the words' embeddings, from `word_factors`; None: all are 1. corruption: of the sentences that
+    contexts are taken from.
     """
 
     dropout: float
@@ -109,10 +112,6 @@ class Noise:
             shape = len(positions.last), x.shape[1]
             mask = dropout_mask(shape, self.locked_dropout, self.generator)
             x = x * mask[positions.context]
-        return self.drop(x)
-
-    def drop(self, x: Tensor) -> Tensor:
-        """Values of any shape, with dropout of single numbers."""
         if self.dropout == 0.0:
             return x
         keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout
@@ -126,10 +125,7 @@ class Noise:
 
 
 def generator_of(seed: int, *numbers: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Generator of torch that is a function of a seed and of numbers, one of an update, say.
-
-    All of them are hashed: the generator of a CPU ignores what exceeds the low 32 bits of its seed.
-    """
+    """Generator that hashes a seed and numbers: a CPU's ignores more than 32 bits of its seed."""
     mixed = int(np.random.SeedSequence((seed, *numbers)).generate_state(1)[0])
     return torch.Generator(device).manual_seed(mixed)
 
@@ -154,3 +150,28 @@ def word_factors(words: int, rate: float, generator: torch.Generator) -> Tensor 
     factors = dropout_mask((words,), rate, generator)
     factors[START] = 1.0
     return factors
+
+
+@contextmanager
+def dropped_weights(model: nn.Module, rate: float, generator: torch.Generator) -> Iterator[None]:
+    """Hidden-to-hidden matrices W of all recurrences are W ∘ mask inside, and W again after it.
+
+    Merity et al. 2018 (https://arxiv.org/abs/1708.02182), §2. The mask of an update serves all its
+    time steps. The forward and the backward pass belong inside; gradients are those of W after it:
+    d/dW = mask ∘ d/d(W ∘ mask).
+    """
+    parts = model.modules() if rate else ()
+    matrices = [m for part in parts if isinstance(part, Recurrence) for m in part.recurrent]
+    whole = [matrix.detach().clone() for matrix in matrices]
+    masks = [dropout_mask(tuple(matrix.shape), rate, generator) for matrix in matrices]
+    with torch.no_grad():
+        for matrix, mask in zip(matrices, masks, strict=True):
+            matrix.mul_(mask)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for matrix, kept, mask in zip(matrices, whole, masks, strict=True):
+                matrix.copy_(kept)
+                if matrix.grad is not None:
+                    matrix.grad.mul_(mask)

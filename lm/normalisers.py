@@ -21,22 +21,19 @@ from lm.backend import Backend, column_multiple
 
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
-ROWS = {"cpu": 512, "cuda": 2048}  # of features in one piece of work, at most: recipes/bench/gpu
-KERNEL_LEAST = (
-    4096,
-    2048,
-)  # features and words from which the fused kernel is faster: recipes/bench/gpu
-DIRECT_ROWS = 64  # of pairs recomputed one by one
+ROWS = {"cpu": 512, "cuda": 2048}  # of features in a piece of work, at most: recipes/bench/gpu
+# features and words from which the fused kernel is faster: recipes/bench/gpu
+KERNEL_LEAST = 4096, 2048
+DIRECT_ROWS = 64  # of pairs recomputed singly
 ALIGNED = 16  # contexts of a product come in multiples of this
 
 
 def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
-    """(N,) of log Σ_v exp(features · weight[v]).
-
-    O(N R V) time; memory: `Backend.floats` a thread, or a copy of features and weight for the
-    fused kernel.
-    """
-    if _suits_kernel(features, weight, backend) and (kernel := _kernel(features.device)):
+    """(N,) of log Σ_v exp(features · weight[v]); O(N R V) time, `Backend.floats` a thread."""
+    least_rows, least_words = KERNEL_LEAST
+    many = len(features) >= least_rows and len(weight) >= least_words
+    suited = features.dtype == weight.dtype == torch.float32 and backend.dtype != "float32"
+    if many and suited and not backend.deterministic and (kernel := _kernel(features.device)):
         with suppress(torch.OutOfMemoryError):
             total = kernel(features, weight, backend.dtype == "bfloat16")
             return _log_of_sums(total, features, weight)
@@ -44,12 +41,11 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
 
     def sums(rows: Tensor) -> Tensor:
         def attempt(floats: int) -> Tensor:
-            total = rows.new_zeros(len(rows))
-            own = backend.operand(rows)
+            total, of_rows = rows.new_zeros(len(rows)), backend.operand(rows)
             for block in _blocks(factor, len(rows), floats):
                 words = factor[block]
                 logits = backend.buffer(rows, len(words))
-                total += backend.product(own, words.T, logits).exp_().sum(dim=1)
+                total += backend.product(of_rows, words.T, logits).exp_().sum(dim=1)
             return total
 
         return backend.within_memory(attempt)
@@ -59,20 +55,11 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     return _log_of_sums(total, features, weight)
 
 
-def _suits_kernel(features: Tensor, weight: Tensor, backend: Backend) -> bool:
-    """Whether the fused kernel has this backend's precision, and enough rows to be faster."""
-    rows, words = KERNEL_LEAST
-    if len(features) < rows or len(weight) < words or backend.dtype == "float32":
-        return False
-    return features.dtype == weight.dtype == torch.float32 and not backend.deterministic
-
-
 @cache
 def _kernel(device: torch.device) -> Callable[[Tensor, Tensor, bool], Tensor] | None:
-    """The fused kernel, `exponential_sums`, or None if it does not run on a device.
+    """The fused kernel, or None: it needs compute capability 9, Triton and a C compiler.
 
-    It is for NVIDIA's GPUs of compute capability 9, and needs Triton and the C compiler that
-    Triton starts. A first product of zeros shows whether all of this is there.
+    A first product of zeros shows whether all of this is there.
     """
     if device.type != "cuda" or torch.version.hip is not None:
         return None
@@ -107,10 +94,10 @@ def pair_log_sums(
 ) -> list[tuple[Tensor, Tensor]]:
     """(N, C) of log Z[n, c] = log Σ_v exp((features[n] + contexts[c]) · weight[v]), and a mask.
 
-    With A and B the logits of features and contexts alone, one product exp(A) · exp(B)ᵀ of
-    positive numbers, with a relative error of about 1e-6 where the contexts are centred. Rows
-    that may have lost more are recomputed with the maxima of A and B subtracted, and entries
-    for which that is not enough, which the mask marks, one by one.
+    With A and B the logits of features and contexts alone, a product exp(A) · exp(B)ᵀ of positive
+    numbers, with a relative error of about 1e-6 where the contexts are centred. Rows that may have
+    lost more are recomputed with the maxima of A and B subtracted, and entries for which that is
+    not enough, which the mask marks, singly.
     O(N V (R + C)) time; memory a thread: `Backend.floats` and a few (N, C).
     """
     if not pairs:
@@ -122,18 +109,18 @@ def pair_log_sums(
     spans = [(_span(varying, multiple), _span(used, multiple)) for varying, used in masks]
 
     def product(item: tuple[Pair, tuple[slice, slice]]) -> tuple[Tensor, Tensor, Tensor]:
-        pair, own = item
-        return _log_of(*pair, _guarded_product(pair, own, factor, backend), len(weight))
+        pair, columns = item
+        return _log_of(*pair, _guarded_product(pair, columns, factor, backend), len(weight))
 
     with backend.large_products():
-        found = backend.map(product, zip(pairs, spans, strict=True))
-    short = torch.stack([anywhere for *_, anywhere in found]).tolist()
+        products = backend.map(product, zip(pairs, spans, strict=True))
+    short = torch.stack([anywhere for *_, anywhere in products]).tolist()
 
     def finished(item: tuple[Pair, tuple[Tensor, Tensor, Tensor], bool]) -> tuple[Tensor, Tensor]:
         pair, (log_z, weak, _), again = item
         return _recomputed(*pair, log_z, weak, weight, backend) if again else (log_z, weak)
 
-    return backend.map(finished, zip(pairs, found, short, strict=True))
+    return backend.map(finished, zip(pairs, products, short, strict=True))
 
 
 def _columns(pair: Pair) -> Tensor:
@@ -183,10 +170,7 @@ def _guarded_product(
 
 
 def _span(mask: NDArray[np.bool_], multiple: int) -> slice:
-    """The columns from the first to the last where a mask holds, or a first one if it never does.
-
-    Both ends are multiples of a number, which the number of columns is, too.
-    """
+    """The columns from the first to the last where a mask holds, between multiples of a number."""
     where = np.flatnonzero(mask) // multiple
     first, last = (int(where[0]), int(where[-1])) if len(where) else (0, 0)
     return slice(first * multiple, (last + 1) * multiple)
@@ -197,8 +181,7 @@ def _log_of(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Log Z (N, C) of a guarded product, where it may have lost too much, and whether anywhere.
 
-    It holds S_n = Σ_v exp(A_nv) and F_c = Σ_v exp(B_cv): underflow has taken at most
-    (V + S_n + F_c) · 2⁻¹²⁶ from an entry; less the maxima, at most 3V · 2⁻¹²⁶.
+    Underflow has taken at most (V + Σ_v exp(A_nv) + Σ_v exp(B_cv)) · 2⁻¹²⁶ from an entry.
     """
     n, c = len(features), len(contexts)
     lost = words + guarded[:n, c : c + 1] + guarded[n : n + 1, :c]
@@ -215,7 +198,7 @@ def _recomputed(
     weight: Tensor,
     backend: Backend,
 ) -> tuple[Tensor, Tensor]:
-    """Log Z with its weak rows anew, less the maxima, and mask of entries computed one by one."""
+    """Log Z with its weak rows anew, less the maxima, and mask of entries computed singly."""
     again = weak.any(dim=1).nonzero()[:, 0]
     tops = _maxima(features[again], weight, backend), _maxima(contexts, weight, backend)
     product = _shifted_product(features[again], contexts, weight, backend, tops)
@@ -259,8 +242,7 @@ def _maxima(rows: Tensor, weight: Tensor, backend: Backend) -> Tensor:
 def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[slice]:
     """Blocks of a weight's words whose logits with so many rows are at most `floats`, or of 16.
 
-    A multiple of 256 words where so many fit, since kernels are compiled for a shape; and of
-    `column_multiple`, but for the last block.
+    A multiple of 256 words, since kernels are compiled for a shape; and of `column_multiple`.
     """
     n, multiple, words = len(weight), column_multiple(weight.device), floats // rows
     words = max(16, words - words % 256 if words > 256 else words)

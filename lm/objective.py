@@ -14,9 +14,8 @@ p̃ = exp(s), a word of this sample is the target with
 
 and the loss is −log σ(Δ(w)) − Σ log σ(−Δ(v)) over the noise words v. The gradient of a logit of v
 has the expectation (p̃(v) − p(v)) · k q(v) / (p̃(v) + k q(v)), which for large k is that of maximum
-likelihood with log Z = 0. No normaliser is computed, nor is there a parameter for it: log Z is
-fixed at 0, where the model learns to keep it, and where training has to begin: from log Z = log V
-perplexity was 1,588 instead of 90 (§3.1; Chen et al. 2015 fix it at another constant).
+likelihood with log Z = 0. No normaliser is computed: log Z is fixed at 0 (§3.1), where training
+has to begin: from log Z = log V perplexity was 1,588 instead of 90.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ def exact_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -
 class CrossEntropy(torch.autograd.Function):
     """−log p (N,) of targets (N,) by the softmax of logits (N, V), which are overwritten.
 
-    The softmax is computed once, for the gradient as for the loss, and in place: torch's own
-    function computes its logarithm, and the exponentials of that again, in memory of their own.
+    The softmax is computed once, for the gradient as for the loss, and in place; torch computes its
+    logarithm, and the exponentials of that again, in new memory.
     """
 
     @staticmethod
@@ -141,8 +140,8 @@ class SampledNLL(torch.autograd.Function):
     """−log p of the positive among itself and the negatives, (N,) nats.
 
     features: (N, R); weight: (S, R), shifts: (S,) of distinct negatives; positive: (N,)
-    logits; hits: (N,) index of the target among the negatives, or −1. Memory: one (N, S) array
-    of probabilities for the gradient.
+    logits; hits: (N,) index of the target among the negatives, or −1. Memory: (N, S) for the
+    gradient.
     """
 
     @staticmethod
@@ -157,23 +156,23 @@ class SampledNLL(torch.autograd.Function):
         logits[rows, hits[rows]] = -torch.inf
         top = torch.maximum(logits.amax(dim=1), positive)
         logits.sub_(top[:, None]).exp_()
-        own = torch.exp(positive - top)
-        total = logits.sum(dim=1) + own
+        of_positive = torch.exp(positive - top)
+        total = logits.sum(dim=1) + of_positive
         logits.div_(total[:, None])
         whole[n:] = 0.0
         ctx.negatives = len(weight)
-        ctx.save_for_backward(features, low, whole.to(features.dtype), own / total)
+        ctx.save_for_backward(features, low, whole.to(features.dtype), of_positive / total)
         return top + torch.log(total) - positive
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """The gradient of a logit is its probability, less one for the positive."""
-        features, low, shares, own = ctx.saved_tensors
+        features, low, shares, share = ctx.saved_tensors
         (d,) = gradients
         n, s = len(d), ctx.negatives
         weighted = shares * F.pad(d, (0, len(shares) - n)).to(shares.dtype)[:, None]
         d_weight = (weighted.T @ features)[:s].float()
-        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (own - 1), None
+        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (share - 1), None
 
 
 sampled_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = SampledNLL.apply
@@ -181,26 +180,22 @@ sampled_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = Sample
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseDistribution:
-    """Where noise words come from: expected (V,) is k q, how often each is one of k noise words.
+    """Where noise words come from: expected (V,) is k q, how often each is among k noise words.
 
     All targets of an update share them, as in Zoph et al. 2016
-    (https://aclanthology.org/N16-1145): for each target they are a sample of q, so that the
-    gradient has no bias, but its variance no longer falls with the number of targets. In return
-    one matrix product serves all targets, and k may be a thousand where Mnih & Teh have 25.
+    (https://aclanthology.org/N16-1145): the gradient has no bias, but its variance no longer falls
+    with the number of targets. In return a single matrix product serves all targets, and k may be a
+    thousand where Mnih & Teh have 25.
 
     A word is drawn with probability min(1, k q), independently of the others, and then counts
-    max(1, k q) times: k q times in expectation, as among k words drawn with replacement. Frequent
-    words are always there in their expected number, which lowers the variance.
+    max(1, k q) times: k q times in expectation, as among k words drawn with replacement.
     """
 
     expected: Tensor
 
     @classmethod
     def from_counts(cls, counts: Tensor, samples: int) -> NoiseDistribution:
-        """`samples` noise words of the unigram distribution q ∝ count + 1; ValueError for none.
-
-        As in Mnih & Teh 2012; one more makes room for words that the text lacks.
-        """
+        """`samples` noise words of the unigram distribution q ∝ count + 1 (Mnih & Teh 2012)."""
         if samples < 1:
             raise ValueError(f"NCE: expected at least 1 noise word, found {samples}")
         weights = counts.double() + 1.0
@@ -233,8 +228,8 @@ def contrast(
 
     features: (N, R); weight: (S, R), shifts: (S,) and times: (S,) of distinct noise words, whose
     Δ is features · weightᵀ + shifts; positive: (N,) Δ of the targets. Products in the dtype of
-    `features`. Memory: O(N · S) for the gradient, which autograd finds: one by hand, as that of the
-    sampled softmax, saves a tenth of this function's time and no more than 2 % of an update.
+    `features`. Memory: O(N · S) for the gradient, which autograd finds: writing it out saves no
+    more than 2 % of an update.
     """
     *_, deltas = sampled_logits(features, weight, shifts)
     weights = F.pad(times, (0, deltas.shape[1] - len(times)))

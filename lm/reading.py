@@ -22,7 +22,7 @@ from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
 from lm.noise import WITHOUT_NOISE, Corruption, Noise
-from lm.sentences import Positions, PositionStates, ReadSentences, Rows
+from lm.sentences import Positions, ReadSentences, Rows
 
 Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
 
@@ -31,10 +31,9 @@ Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where
 class Reading:
     """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it.
 
-    auxiliary_loss: the sum that training minimises; auxiliary_nats: Σ −log p by the same
+    auxiliary_loss: the sum that training minimises; auxiliary_nats: Σ −log p of the same
     predictions, without gradient. sentences: (N,) index in the corpus of each target's sentence;
-    lengths: (N,) number of its words; parts: the positions of the features, some at a time, and
-    the contexts that these refer to.
+    lengths: (N,) number of its words; parts: positions of the features, and their contexts.
     """
 
     features: Tensor
@@ -66,7 +65,7 @@ def read(
 
     contexts: (B rows) after the previous segment; replaced where a stream begins a document.
     A context that noise has dropped is null for its sentence alone: what follows is advanced from
-    the true one. Only what is kept of hidden states that read the null context has lost it.
+    the true context.
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
     contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
@@ -94,15 +93,15 @@ class _SegmentReader:
         losses = torch.zeros(2, device=contexts.device)
         parts: list[tuple[Positions, Rows]] = []
         for row, side in zip(grid, sides, strict=True):
-            index, true, given = self._given(row, contexts, side)
+            index, true, noisy = self._entered(row, contexts, side)
             if not len(index):
                 break
             chosen = row[row >= 0]
             batch = PackedBatch.of(self.corpus, chosen, contexts.device)
-            sentences, summary = self._unrolled(chosen, batch, given)
-            features = model.features(sentences, given, self.noise.features)
+            sentences, summary = self._unrolled(chosen, batch, noisy)
+            features = model.features(sentences, noisy, self.noise.features)
             columns.append((features, batch.targets, _sentences(batch, chosen), batch.lengths))
-            parts.append((sentences.positions, given))
+            parts.append((sentences.positions, noisy))
             losses = losses + self._auxiliary(true, batch)
             contexts = contexts.put(index, model.context.advance(true, summary))
         features, targets, sentences_of, lengths = map(torch.cat, zip(*columns, strict=True))
@@ -110,51 +109,35 @@ class _SegmentReader:
         return Reading(features, targets, contexts, losses[0], nats, sentences_of, lengths, parts)
 
     def all_at_once(self, grid: Grid, contexts: Rows) -> Reading:
-        """All L · B sentences in one batch.
-
-        Before it the contexts, where these depend on words alone; or after it, from what is kept of
-        the sentences, where their hidden states do not depend on contexts.
-        """
+        """All L · B sentences in a batch; contexts are made before it if they need words alone."""
         model, chosen = self.model, grid[grid >= 0]
         batch = PackedBatch.of(self.corpus, chosen, contexts.device)
         if model.fusion.hidden_depends_on_context:
-            summary = self._summary_of_words(chosen, batch)
-            true, given, contexts = self._contexts(grid, contexts, summary)
-            sentences = model.unroll(batch, given, self.noise.inputs)
+            _, summary = self._unrolled(chosen, batch, None)
+            true, noisy, contexts = self._contexts(grid, contexts, summary)
+            sentences = model.unroll(batch, noisy, self.noise.inputs)
         else:
             null = model.context.start(len(batch.order))
             sentences, summary = self._unrolled(chosen, batch, null)
-            true, given, contexts = self._contexts(grid, contexts, summary)
-        features = model.features(sentences, given, self.noise.features)
+            true, noisy, contexts = self._contexts(grid, contexts, summary)
+        features = model.features(sentences, noisy, self.noise.features)
         loss, nats = self._auxiliary(true, batch)
         columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, chosen)
-        return Reading(*columns, batch.lengths, [(sentences.positions, given)])
+        return Reading(*columns, batch.lengths, [(sentences.positions, noisy)])
 
     def _contexts(self, grid: Grid, contexts: Rows, summary: Rows) -> tuple[Rows, Rows, Rows]:
         """Contexts of all sentences, row by row: true, with noise; and those after the grid."""
-        all_true, all_given, done = [], [], 0
+        all_true, all_noisy, done = [], [], 0
         for row, side in zip(grid, self._sides(grid, contexts), strict=True):
-            index, true, given = self._given(row, contexts, side)
+            index, true, noisy = self._entered(row, contexts, side)
             if not len(index):
                 break
             all_true.append(true)
-            all_given.append(given)
-            own = summary.take(slice(done, done + len(index)))
-            contexts = contexts.put(index, self.model.context.advance(true, own))
+            all_noisy.append(noisy)
+            left = summary.take(slice(done, done + len(index)))
+            contexts = contexts.put(index, self.model.context.advance(true, left))
             done += len(index)
-        return Rows.cat(all_true), Rows.cat(all_given), contexts
-
-    def _summary_of_words(self, chosen: Grid, batch: PackedBatch) -> Rows:
-        """What contexts that need no hidden states take from sentences, or corrupted copies."""
-        nothing = self.model.embedding.weight.new_zeros(0)
-        left = None
-        if self.corruption is not None:
-            copies = self.corruption.copies(self.corpus, chosen)
-            batch = PackedBatch.of(copies.text, np.arange(len(copies.sources)), nothing.device)
-            left = torch.from_numpy(copies.left).to(nothing.device)
-        unread = PositionStates(nothing.new_zeros(len(batch.inputs), 0))
-        summary = self.model.context.summary(ReadSentences(batch.positions, unread))
-        return summary if left is None else summary.take(left)
+        return Rows.cat(all_true), Rows.cat(all_noisy), contexts
 
     def _auxiliary(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """(2,): sums of what training minimises of the context's own loss, and of its nats."""
@@ -166,10 +149,7 @@ class _SegmentReader:
         return torch.stack([minimised.sum(), nll.sum()])
 
     def _sides(self, grid: Grid, contexts: Rows) -> list[Rows | None]:
-        """Side information of the sentences of each row of a grid, encoded all together.
-
-        With that of training where the corpus has it.
-        """
+        """Side information of the sentences of each row of a grid, that of training included."""
         context, corpus = self.model.context, self.corpus
         kinds = [*context.side_information]
         kinds += [kind for kind in context.training_information if kind in corpus.side]
@@ -179,12 +159,8 @@ class _SegmentReader:
         ends = np.cumsum((grid >= 0).sum(axis=1))
         return [encoded.take(slice(a, b)) for a, b in pairwise([0, *ends.tolist()])]
 
-    def _given(self, row: Grid, contexts: Rows, side: Rows | None) -> tuple[Tensor, Rows, Rows]:
-        """Streams with a sentence in this row of a grid, and the contexts of these sentences.
-
-        The true contexts, and those in which noise lets the sentences be read. side: of the
-        sentences.
-        """
+    def _entered(self, row: Grid, contexts: Rows, side: Rows | None) -> tuple[Tensor, Rows, Rows]:
+        """Streams with a sentence in this row of a grid, their contexts, and these with noise."""
         (index,) = on_device((np.flatnonzero(row >= 0),), contexts.device)
         context, true = self.model.context, contexts.take(index)
         if side is not None:
@@ -197,25 +173,31 @@ class _SegmentReader:
         return index, true, self.noise.forget(true, null)
 
     def _unrolled(
-        self, chosen: Grid, batch: PackedBatch, given: Rows
+        self, chosen: Grid, batch: PackedBatch, contexts: Rows | None
     ) -> tuple[ReadSentences, Rows]:
-        """Sentences `chosen`, packed in `batch`, read in contexts; and what the next ones take.
+        """Sentences `chosen`, packed in `batch`, read in contexts; and what contexts take of them.
 
-        They take it from corrupted copies of some sentences. A copy is read in its sentence's
-        context and side by side with it.
+        It is taken from corrupted copies of some sentences, which are read side by side with them.
+        contexts: None where contexts take words alone, and nothing needs to be read.
         """
-        model = self.model
+        model, device = self.model, batch.rows.device
+
+        def unrolled(batch: PackedBatch, contexts: Rows | None) -> ReadSentences:
+            if contexts is None:
+                return ReadSentences.unread(batch.positions)
+            return model.unroll(batch, contexts, self.noise.inputs)
+
         if self.corruption is None:
-            sentences = model.unroll(batch, given, self.noise.inputs)
+            sentences = unrolled(batch, contexts)
             return sentences, model.context.summary(sentences)
         copies = self.corruption.copies(self.corpus, chosen)
-        sources, left = on_device((copies.sources, copies.left), given.device)
-        packed = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
-        sentences = model.unroll(packed, given.take(sources), self.noise.inputs)
+        sources, left = on_device((copies.sources, copies.left), device)
+        packed = PackedBatch.of(copies.text, np.arange(len(sources)), device)
+        sentences = unrolled(packed, None if contexts is None else contexts.take(sources))
         summary = model.context.summary(sentences).take(left)
         # packed sentences keep their order: without the copies, positions are those of `batch`
-        own = sentences.positions.context < len(chosen)
-        return ReadSentences(batch.positions, sentences.states.take(own)), summary
+        originals = sentences.positions.context < len(chosen)
+        return ReadSentences(batch.positions, sentences.states.take(originals)), summary
 
 
 def _sentences(batch: PackedBatch, chosen: Grid) -> Tensor:
@@ -225,13 +207,7 @@ def _sentences(batch: PackedBatch, chosen: Grid) -> Tensor:
 
 @torch.no_grad()
 def contexts_after(model: DocumentLM, corpus: Corpus, *, unread: int = 0) -> Rows:
-    """Contexts (D rows) after the last sentence of each document, which may have none.
-
-    unread: how many sentences at the end of each document are not read.
-
-    The documents are read side by side, a sentence of each at a time. O(words · H²) time; the
-    states of one sentence of each document are in memory.
-    """
+    """Contexts (D rows) after each document, or before its last `unread` sentences."""
     contexts = model.context.start(corpus.n_documents)
     begins, lengths = corpus.documents[:-1], np.diff(corpus.documents) - unread
     for t in range(int(lengths.max(initial=0))):
@@ -247,7 +223,7 @@ def contexts_after(model: DocumentLM, corpus: Corpus, *, unread: int = 0) -> Row
 def read_on(
     model: DocumentLM, corpus: Corpus, sentences: NDArray[np.int64], contexts: Rows
 ) -> Rows:
-    """Contexts (B rows) after one more sentence each: (B,) indices of sentences of a corpus."""
+    """Contexts (B rows) after another sentence each: (B,) indices of sentences of a corpus."""
     batch = PackedBatch.of(corpus, sentences, contexts.device)
     contexts = entered(model, corpus, sentences, contexts)
     read = model.unroll(batch, contexts)
@@ -258,10 +234,7 @@ def read_on(
 def entered(
     model: DocumentLM, corpus: Corpus, sentences: NDArray[np.int64], contexts: Rows
 ) -> Rows:
-    """Contexts (B rows) in which (B,) sentences are read, given side information if any is needed.
-
-    The corpus has that of its sentences.
-    """
+    """Contexts (B rows) in which (B,) sentences are read, with side information of the corpus."""
     kinds = model.context.side_information
     if not kinds:
         return contexts

@@ -1,20 +1,20 @@
 """Log-probabilities of k-best candidates, prefix by prefix.
 
 By what the scores depend on: `independent` (order 0), `pairs` (order 1) and `after` (any model,
-from given contexts); `given_each` scores one sentence given each of some others. The recurrence
+in any contexts); `given_each` scores a sentence given each of many other sentences. The recurrence
 runs once per trie node, and the (nodes × V) logits exist only a chunk at a time. A candidate's
 score is log p of its words and `</s>`, in nats, float32 from float64 sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from threading import Lock
 from time import perf_counter
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -27,11 +27,12 @@ from lm.heads import LinearPredictor, Predictor
 from lm.model import DocumentLM
 from lm.normalisers import Pair
 from lm.sentences import PositionStates, ReadSentences, Rows
-from lm.trie import Candidates, Forest, Indices, build
+from lm.trie import Candidates, Forest, Indices, build, build_shared
 from lm.vocabulary import END
 
 VERSION = 4  # to be raised whenever a model gives a text other scores
 MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
+Result = TypeVar("Result")
 LogProbs = NDArray[np.float32]  # (…, K), in nats, of the K candidates of a list
 DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate of a list leads
 Requests = Sequence[tuple[Candidates, Rows]]  # a list each, and the contexts before it
@@ -56,7 +57,7 @@ class EngineCounts:
 
     @contextmanager
     def timed(self, backend: Backend) -> Iterator[None]:
-        """Work on a backend, without gradients, timed."""
+        """Time work on a backend, without gradients."""
         began = perf_counter()
         try:
             with backend.inference():
@@ -84,8 +85,12 @@ class ScoringEngine:
         model.eval()
         backend = backend or Backend(model.embedding.weight.device)
         with backend.inference():
-            predictor = model.head.predictor(backend)
-            return cls(model, backend, model.word_inputs(), predictor)
+            return cls(model, backend, model.word_inputs(), model.head.predictor(backend))
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """`work()`, timed, without gradients, with smaller batches where memory runs out."""
+        with self.counts.timed(self.backend):
+            return self.backend.with_fewer_tokens(work)
 
     def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
         """A forest's candidates, read once for each node; contexts: a row for each root."""
@@ -102,10 +107,7 @@ class ScoringEngine:
         return ReadSentences(positions, PositionStates.cat(states))
 
     def path_scores(self, forest: Forest, features: Tensor, contexts: Rows) -> NDArray[np.float64]:
-        """Scores (n,) of the candidates: sums over their words and `</s>`.
-
-        features: (N, R) of the nodes; contexts: a row for each root.
-        """
+        """Scores (n,) of the candidates; features: (N, R) of the nodes; contexts: of the roots."""
         parents, words = forest.edges(features.device)
         into, leave = self.predictor.log_probs(features, parents, words)
         roots = torch.from_numpy(forest.root).to(features.device)
@@ -133,27 +135,25 @@ def independent(
 ) -> list[LogProbs]:
     """Scores (K_t,) of each list in the start context, which a model of order 0 always sees.
 
-    side: the lists' side information (T rows), of which the start context is told each list's own.
-    Lists share one trie, as many as `Backend.tokens` allows. O(nodes · (H² + V R)) time.
+    side: the lists' side information (T rows), which enters the start context of each list.
+    Lists share a trie, as many as `Backend.tokens` allows. O(nodes · (H² + V R)) time.
     Errors: LogProbError, MemoryError.
     """
     if side is not None:
         alone = np.ones(len(lists), dtype=np.bool_)
         return [scores[0] for scores in pairs(engine, lists, alone, side)]
 
-    def scores(run: tuple[int, int]) -> list[LogProbs]:
+    def of_run(run: tuple[int, int]) -> list[LogProbs]:
         part = lists.part(*run)
-        forest, contexts = _shared(part), engine.model.context.start(1)
+        forest, contexts = build_shared(part), engine.model.context.start(1)
         features = engine.model.features(engine.read(forest, contexts), contexts)
-        sums = engine.path_scores(forest, features, contexts).astype(np.float32)
-        return np.split(_checked(engine, sums, part, run[0]), part.lists[1:-1])
+        scores = engine.path_scores(forest, features, contexts).astype(np.float32)
+        return np.split(scores, part.lists[1:-1])
 
     def attempt() -> list[LogProbs]:
-        found = engine.backend.overlapped(scores, _runs(engine, lists))
-        return [of_list for of_run in found for of_list in of_run]
+        return list(chain.from_iterable(engine.backend.overlapped(of_run, _runs(engine, lists))))
 
-    with engine.counts.timed(engine.backend):
-        return engine.backend.with_fewer_tokens(attempt)
+    return _checked(engine, engine.run(attempt), lists.each())
 
 
 def pairs(
@@ -166,23 +166,26 @@ def pairs(
 
     (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
     lists' side information (T rows), for a model that needs it; at order 0 scores are (1, K_t).
-    Candidates that leave equal contexts are one. Where contexts only add to the logits, one pass
+    Candidates that leave equal contexts are merged. Where contexts only add to the logits, one pass
     over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
     context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
     """
+    context, additive = engine.model.context, engine.model.additive
 
     def trie(run: tuple[int, int]) -> tuple[int, Candidates, Forest]:
         part = lists.part(*run)
-        return run[0], part, _shared(part)
+        return run[0], part, build_shared(part)
 
     def attempt() -> list[LogProbs]:
         matrices: list[LogProbs] = []
-        context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
         for begin, part, forest in engine.backend.overlapped(trie, _runs(engine, lists)):
-            sentences = _read_for_contexts(engine, forest, start[0])
+            if additive or context.reads_states:
+                sentences = engine.read(forest, start[0])
+            else:
+                sentences = ReadSentences.unread(forest.positions(engine.backend.device))
             summary = context.summary(sentences)
-            given, encoded = [], None
+            before, encoded = [], None
             if side is not None:  # of these lists alone: states of source words are large
                 encoded = context.encoded(side.take(slice(begin, begin + len(part))))
             for t, ends in enumerate(np.split(forest.end, part.lists[1:-1])):
@@ -190,52 +193,40 @@ def pairs(
                 if encoded is not None:
                     of_list = encoded.take(slice(t, t + 1))
                     contexts = context.enter(contexts, of_list.repeat_interleave(len(contexts)))
-                given.append((contexts, rows if engine.model.order else rows[:1]))
-                own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
-                before = start[0] if encoded is None else contexts
-                last = _distinct_after(context, part.part(t, t + 1), own, ends, before)
-            if engine.model.additive:
-                found = _products(engine, part, forest, sentences.hidden, given)
+                before.append((contexts, rows if engine.model.order else rows[:1]))
+                left = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
+                read_in = start[0] if encoded is None else contexts
+                last = _distinct_after(context, part.part(t, t + 1), left, ends, read_in)
+            if additive:
+                sums = _products(engine, part, forest, sentences.hidden, before)
             else:
-                requests = [(part.part(t, t + 1), own) for t, (own, _) in enumerate(given)]
-                found = [scores for scores, _ in _all_after(engine, requests)]
-            matrices += [sums[rows] for sums, (_, rows) in zip(found, given, strict=True)]
+                contexts_of = (contexts for contexts, _ in before)
+                requests = list(zip(part.each(), contexts_of, strict=True))
+                sums = [scores for scores, _ in _all_after(engine, requests)]
+            matrices += [scores[rows] for scores, (_, rows) in zip(sums, before, strict=True)]
         return matrices
 
-    with engine.counts.timed(engine.backend):
-        found = enumerate(engine.backend.with_fewer_tokens(attempt))
-    return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
-
-
-def _read_for_contexts(engine: ScoringEngine, forest: Forest, contexts: Rows) -> ReadSentences:
-    """A forest's candidates, read if scores or contexts need hidden states of the start context."""
-    if engine.model.additive or engine.model.context.reads_states:
-        return engine.read(forest, contexts)
-    unread = PositionStates(engine.inputs.new_zeros(len(forest), 0))
-    return ReadSentences(forest.positions(engine.backend.device), unread)
+    return _checked(engine, engine.run(attempt), lists.each())
 
 
 def after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
-    """Scores (N, K) of one list each after N contexts, and summaries (N · K rows).
+    """Scores (N, K) of a list after N contexts, and summaries (N · K rows), for each request.
 
     The summaries, what the context takes from each candidate, are in the order of the scores.
-    Any model. The requests advance together, as many contexts as `Backend.tokens` allows; one
-    at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each; where
-    contexts only add to the logits, one pass over each trie and one product serve all of them.
+    Any model. As many contexts advance together as `Backend.tokens` allows; one at a time where the
+    backend is deterministic. O(N · nodes · (H² + V R)) time each; where contexts only add to the
+    logits, one pass over each trie and one product serve all of them.
     Errors: LogProbError, MemoryError.
     """
-    with engine.counts.timed(engine.backend):
-        found = engine.backend.with_fewer_tokens(lambda: _all_after(engine, requests))
-    return [
-        (_checked(engine, scores, lists, i), summary)
-        for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))
-    ]
+    results = engine.run(lambda: _all_after(engine, requests))
+    scores = _checked(engine, [s for s, _ in results], [lists for lists, _ in requests])
+    return [(s, summary) for s, (_, summary) in zip(scores, results, strict=True)]
 
 
 def given_each(
     engine: ScoringEngine, sentences: Candidates, side: Rows, groups: Indices
 ) -> list[LogProbs]:
-    """Scores (M_t,) of one sentence given each of M_t rows of side information, for T sentences.
+    """Scores (M_t,) of a sentence given each of M_t rows of side information, for T sentences.
 
     sentences: T lists of one candidate; side: rows of all groups; groups: (T + 1,) their offsets.
     For contexts that are `alone`. O(Σ M_t L_t · (H² + V R)) time for sentences of L_t words: no
@@ -252,34 +243,29 @@ def given_each(
             end = max(int(last) - 1, begin + 1)
             first, *bounds = groups[begin : end + 1].tolist()
             encoded = context.encoded(side.take(slice(first, bounds[-1])))
-            given = context.enter(context.start(len(encoded)), encoded)
+            entered = context.enter(context.start(len(encoded)), encoded)
             requests = [
-                (sentences.part(t, t + 1), given.take(slice(a - first, b - first)))
+                (sentences.part(t, t + 1), entered.take(slice(a - first, b - first)))
                 for t, (a, b) in enumerate(pairwise([first, *bounds]), begin)
             ]
-            scores += [found[:, 0] for found, _ in _all_after(engine, requests)]
+            scores += [matrix[:, 0] for matrix, _ in _all_after(engine, requests)]
             begin = end
         return scores
 
-    with engine.counts.timed(engine.backend):
-        found = enumerate(engine.backend.with_fewer_tokens(attempt))
-    return [_checked(engine, scores, sentences.part(t, t + 1), t) for t, scores in found]
+    return _checked(engine, engine.run(attempt), sentences.each())
 
 
 def _distinct_after(
     context: Context, candidates: Candidates, summary: Rows, ends: Indices, before: Rows
 ) -> DistinctContexts:
-    """The contexts after one list's candidates, which end in the nodes `ends`.
-
-    before: contexts in which the list was read, of which the first one does for all.
-    """
+    """The contexts after a list's candidates, which end in the nodes `ends`."""
     first: dict[bytes, int] = {}
     keys = map(context.sentence_key, candidates.texts())
     equal = [first.setdefault(key, k) for k, key in enumerate(keys)]
     _, chosen, rows = np.unique(ends[equal], return_index=True, return_inverse=True)
     distinct = summary.take(torch.from_numpy(chosen).to(summary.device))
-    given = before.take(slice(0, 1)).repeat_interleave(len(distinct))
-    return context.advance(given, distinct), rows
+    repeated = before.take(slice(0, 1)).repeat_interleave(len(distinct))
+    return context.advance(repeated, distinct), rows
 
 
 def _products(
@@ -287,7 +273,7 @@ def _products(
     lists: Candidates,
     forest: Forest,
     hidden: Tensor,
-    given: Sequence[DistinctContexts],
+    before: Sequence[DistinctContexts],
 ) -> list[LogProbs]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits.
 
@@ -298,51 +284,50 @@ def _products(
 
     def blocks(item: tuple[Indices, DistinctContexts]) -> list[tuple[Forest, Pair]]:
         ends, (contexts, _) = item
-        nodes, own = forest.restricted(ends)
+        nodes, trie = forest.restricted(ends)
         rows = hidden[torch.from_numpy(nodes).to(backend.device)]
-        found = []
         most = min(MOST_CONTEXTS, max(64, MOST_ENTRIES // len(nodes)))
+        of_list = []
         for values in torch.split(context.value(contexts), most):
-            mean = values.mean(dim=0, keepdim=True)
+            mean = values.mean(dim=0, keepdim=True)  # centred: then products do not cancel
             columns = head.features(rows, mean.expand(len(rows), -1))
             zeros = rows.new_zeros(len(values), rows.shape[1])
-            found.append((own, predictor.pair(columns, head.features(zeros, values - mean))))
-        return found
+            of_list.append((trie, predictor.pair(columns, head.features(zeros, values - mean))))
+        return of_list
 
     def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> LogProbs:
-        (own, pair), (log_z, _) = item
-        terms = predictor.pair_log_probs(pair, log_z, *own.edges(log_z.device))
-        return own.sums(*terms).T.astype(np.float32)
+        (trie, pair), (log_z, _) = item
+        terms = predictor.pair_log_probs(pair, log_z, *trie.edges(log_z.device))
+        return trie.sums(*terms).T.astype(np.float32)
 
     ends = np.split(forest.end, lists.lists[1:-1])
-    of_lists = backend.map(blocks, zip(ends, given, strict=True))
-    flat = [block for found in of_lists for block in found]
+    of_lists = backend.map(blocks, zip(ends, before, strict=True))
+    flat = list(chain.from_iterable(of_lists))
     log_sums = predictor.pair_normalisers([pair for _, pair in flat])
-    done = backend.map(along, zip(flat, log_sums, strict=True))
+    scores = iter(backend.map(along, zip(flat, log_sums, strict=True)))
     engine.counts.normalisers += sum(log_z.numel() for log_z, _ in log_sums)
     if log_sums:
         engine.counts.recomputed += int(torch.stack([weak.sum() for _, weak in log_sums]).sum())
-    scores = iter(done)
-    return [np.concatenate(list(islice(scores, len(found)))) for found in of_lists]
+    return [np.concatenate(list(islice(scores, len(of_list)))) for of_list in of_lists]
 
 
 def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
     """Scores (N, K) and summaries (N · K rows) of each request, batch by batch."""
-    found: list[list[tuple[LogProbs, Rows]]] = [[] for _ in requests]
+    results: list[list[tuple[LogProbs, Rows]]] = [[] for _ in requests]
     for batch in _batches(engine, requests):
         parts = [(requests[i][0], requests[i][1].take(rows)) for i, rows in batch]
-        several = any(len(contexts) > 1 for _, contexts in parts)
-        score = _batch_products if several and engine.model.additive else _batch_after
-        for (i, _), piece in zip(batch, score(engine, parts), strict=True):
-            found[i].append(piece)
+        many = any(len(contexts) > 1 for _, contexts in parts)
+        score = _batch_products if many and engine.model.additive else _batch_after
+        for (i, _), result in zip(batch, score(engine, parts), strict=True):
+            results[i].append(result)
     return [
         (np.concatenate([s for s, _ in pieces]), Rows.cat([u for _, u in pieces]))
-        for pieces in found
+        for pieces in results
     ]
 
 
-def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
-    """Scores and summaries of one batch: a trie for each request and context."""
+def _batch_after(engine: ScoringEngine, requests: Requests) -> Iterator[tuple[LogProbs, Rows]]:
+    """Scores and summaries of a batch: a trie for each request and context."""
     contexts = Rows.cat([contexts for _, contexts in requests])
     lists = Candidates.joined([lists for lists, _ in requests])
     copies = np.repeat(np.arange(len(requests)), [len(c) for _, c in requests])
@@ -355,42 +340,29 @@ def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[LogPro
     summary = engine.model.context.summary(sentences)
     features = engine.model.features(sentences, contexts)
     scores = engine.path_scores(forest, features, contexts).astype(np.float32)
-    found, done = [], 0
-    for own, given in requests:
-        n, k = len(given), len(own.offsets) - 1
+    done = 0
+    for candidates, before in requests:
+        n, k = len(before), candidates.n_candidates
         piece = slice(done, done + n * k)
-        found.append((scores[piece].reshape(n, k), summary.take(piece)))
+        yield scores[piece].reshape(n, k), summary.take(piece)
         done += n * k
-    return found
 
 
-def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[LogProbs, Rows]]:
-    """Scores and summaries of one batch whose contexts only add to the logits.
-
-    Neither hidden states nor summaries depend on the contexts: one trie serves all of them.
-    """
+def _batch_products(engine: ScoringEngine, requests: Requests) -> Iterator[tuple[LogProbs, Rows]]:
+    """Scores and summaries of a batch whose contexts only add to the logits: by a shared trie."""
     lists = Candidates.joined([lists for lists, _ in requests])
-    forest = _shared(lists)
-    context = engine.model.context
+    forest, context = build_shared(lists), engine.model.context
     sentences = engine.read(forest, context.start(1))
     summary = context.summary(sentences)
-    given = [(contexts, np.arange(len(contexts))) for _, contexts in requests]
-    found = _products(engine, lists, forest, sentences.hidden, given)
+    before = [(contexts, np.arange(len(contexts))) for _, contexts in requests]
+    matrices = _products(engine, lists, forest, sentences.hidden, before)
     places = torch.arange(len(summary), device=summary.device)
-    return [
-        (scores, summary.take(places[begin:end].repeat(len(scores))))
-        for scores, begin, end in zip(found, lists.lists[:-1], lists.lists[1:], strict=True)
-    ]
-
-
-def _shared(lists: Candidates) -> Forest:
-    """One trie of all lists."""
-    n = len(lists.offsets) - 1
-    return build(lists, np.arange(n), np.zeros(n, dtype=np.int64), 1)
+    for scores, (begin, end) in zip(matrices, pairwise(lists.lists.tolist()), strict=True):
+        yield scores, summary.take(places[begin:end].repeat(len(scores)))
 
 
 def _runs(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:
-    """Runs of lists, begin and end, with at most `Backend.tokens` tokens, or of one with more."""
+    """Runs of lists, begin and end: at most `Backend.tokens` tokens, or a single list with more."""
     most = engine.backend.tokens(engine.model.config.hidden)
     begins = lists.offsets[lists.lists]
     begin = 0
@@ -402,7 +374,7 @@ def _runs(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]
 
 
 def _batches(engine: ScoringEngine, requests: Requests) -> Iterator[list[tuple[int, slice]]]:
-    """Contexts of the requests, at most `Backend.tokens` tokens at a time or one context."""
+    """Contexts of the requests: at most `Backend.tokens` tokens at a time, or a single context."""
     backend = engine.backend
     most = room = backend.tokens(engine.model.config.hidden)
     batch: list[tuple[int, slice]] = []
@@ -421,19 +393,20 @@ def _batches(engine: ScoringEngine, requests: Requests) -> Iterator[list[tuple[i
         yield batch
 
 
-def _checked(engine: ScoringEngine, scores: LogProbs, candidates: Candidates, t: int) -> LogProbs:
-    """Scores (…, n) of lists' candidates, checked and cut off at 0, which rounding may exceed.
-
-    Of a single candidate they may be those in n contexts, whose number an error then names. Heads
-    that are not normalised exactly may have any score but NaN. t: number of the first list.
-    """
+def _checked(
+    engine: ScoringEngine, scores: Sequence[LogProbs], lists: Sequence[Candidates]
+) -> list[LogProbs]:
+    """Scores (…, K_t) of each list, checked and cut off at 0, which rounding may exceed."""
     normalised = engine.model.head.normalised
-    tokens = np.diff(candidates.offsets) + 1
-    limit = engine.backend.tolerance * tokens if normalised else np.finfo(np.float32).max
-    wrong = ~(scores <= limit)
-    if wrong.any():
-        fault = "a language model returned NaN or a positive log-probability"
-        column = int(np.argwhere(wrong)[0, -1])
-        own = int(np.searchsorted(candidates.lists[1:-1], column, side="right"))
-        raise LogProbError(fault, list=t + own, candidate=column - int(candidates.lists[own]))
-    return np.minimum(scores, np.float32(0.0)) if normalised else scores
+    checked = []
+    for t, (of_list, candidates) in enumerate(zip(scores, lists, strict=True)):
+        tokens = np.diff(candidates.offsets) + 1
+        limit = engine.backend.tolerance * tokens if normalised else np.finfo(np.float32).max
+        wrong = ~(of_list <= limit)
+        if wrong.any():
+            # of a group of contexts for a single candidate, the number of the context
+            column = int(np.argwhere(wrong)[0, -1])
+            fault = "a language model returned NaN or a positive log-probability"
+            raise LogProbError(fault, list=t, candidate=column)
+        checked.append(np.minimum(of_list, np.float32(0.0)) if normalised else of_list)
+    return checked

@@ -15,7 +15,7 @@ from lm.recurrences import State, select
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """B rows of one or more tensors, each (B, …).
+    """B rows of some tensors, each (B, …).
 
     Only the context that made a batch knows what its tensors hold. The second dimension of a
     tensor may be padded at its end, with zeros: `cat` pads the shorter ones.
@@ -63,10 +63,6 @@ class Rows:
         """The rows without their gradient."""
         return type(self)(tuple(tensor.detach() for tensor in self.tensors))
 
-    def clone(self) -> Self:
-        """A copy of the rows."""
-        return type(self)(tuple(tensor.clone() for tensor in self.tensors))
-
     def to(self, device: torch.device) -> Self:
         """The rows on a device."""
         return type(self)(tuple(tensor.to(device) for tensor in self.tensors))
@@ -88,7 +84,7 @@ def _cat(tensors: Sequence[Tensor]) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """N positions of B sentences, each after `<s>` or one more word; a prefix may be shared.
+    """N positions of B sentences, each after `<s>` or another word; a prefix may be shared.
 
     words: (N,) id read last; before: (N,) previous position, −1 after `<s>`; context: (N,)
     row of the context in which it was read; last: (B,) position after each sentence's last
@@ -103,14 +99,11 @@ class Positions:
 
     def previous(self, values: Tensor) -> Tensor:
         """Values (N, …) of the previous position; zeros after `<s>`."""
-        found = values[self.before.clamp(min=0)]
-        return found.masked_fill((self.before < 0).view(-1, *[1] * (values.ndim - 1)), 0.0)
+        first = (self.before < 0).view(-1, *[1] * (values.ndim - 1))
+        return values[self.before.clamp(min=0)].masked_fill(first, 0.0)
 
     def sums(self, terms: Tensor) -> Tensor:
-        """Sums (N, …) of terms (N, …) from each sentence's first position on; O(N log M) time.
-
-        Terms are whole numbers, whose sums do not depend on the order of additions.
-        """
+        """Sums (N, …) of whole numbers from each sentence's first position on; O(N log M) time."""
         at = self.before
         for _ in range(self.longest.bit_length()):  # sums of 2, 4, 8, … positions
             first, jump = at < 0, at.clamp(min=0)
@@ -119,25 +112,22 @@ class Positions:
         return terms
 
     def of_words(self) -> tuple[Tensor, Tensor]:
-        """Positions (B, M) after each sentence's words in reading order, and a mask (B, M).
-
-        Shorter sentences begin with padding, where the mask is false.
-        """
+        """Positions (B, M) after each word in reading order, behind padding, and a mask (B, M)."""
         at = self.last
-        found = at.new_empty(len(at), self.longest)
+        places = at.new_empty(len(at), self.longest)
         for column in reversed(range(self.longest)):
-            found[:, column] = at
+            places[:, column] = at
             at = torch.where(self.before[at] >= 0, self.before[at], at)
-        return found, self.before[found] >= 0
+        return places, self.before[places] >= 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionStates:
     """What is kept of N positions that a recurrence has read.
 
-    hidden: (N, H) top hidden states; recurrent: the whole states (N rows), or () where the
-    context does not carry a state; layers: (N, L · H) hidden states of all layers, or None where
-    the context does not read them; values: (N, D) of the context, or None where none entered.
+    hidden: (N, H) top hidden states; recurrent: whole states (N rows), if the context carries them;
+    layers: (N, L · H) hidden states of all layers, if it reads them; values: (N, D) of the context,
+    if any entered with the words.
     """
 
     hidden: Tensor
@@ -173,44 +163,25 @@ class ReadSentences:
     positions: Positions
     states: PositionStates
 
+    @classmethod
+    def unread(cls, positions: Positions) -> Self:
+        """Sentences of which no recurrence has read more than the words: without hidden states."""
+        words = positions.words
+        return cls(positions, PositionStates(words.new_zeros(len(words), 0, dtype=torch.float32)))
+
     @property
     def hidden(self) -> Tensor:
         """Top hidden states (N, H) of the positions."""
         return self.states.hidden
 
-    def last_hidden(self) -> Tensor:
-        """Top hidden states (B, H) after the last words."""
-        return self.hidden[self.positions.last]
-
-    def last_layers(self) -> Tensor:
-        """Hidden states of all layers (B, L · H) after the last words."""
-        if self.states.layers is None:
-            raise TypeError("only a context that reads layers receives their hidden states")
-        return self.states.layers[self.positions.last]
-
-    def last_states(self) -> State:
-        """Whole recurrent states (B rows) after the last words."""
-        if not self.states.recurrent:
-            raise TypeError("only a context that carries a state receives whole states")
-        return select(self.states.recurrent, self.positions.last)
+    def last(self) -> PositionStates:
+        """What is kept of the positions (B) after the last words."""
+        return self.states.take(self.positions.last)
 
     def words(self) -> tuple[Tensor, Tensor]:
         """Ids (B, M) in reading order, padded at the beginning, and a mask of the words."""
         positions, mask = self.positions.of_words()
         return self.positions.words[positions], mask
-
-    def bags(self) -> Tensor:
-        """The words (B, M) of each sentence as 1 + id in descending order, 0 where there is none.
-
-        Equal bags have equal bits.
-        """
-        words, mask = self.words()
-        return ((words + 1) * mask).sort(dim=1, descending=True).values
-
-    def hidden_states(self) -> tuple[Tensor, Tensor]:
-        """Top hidden states (B, M, H) after each word, and a mask as of `words`."""
-        positions, mask = self.positions.of_words()
-        return self.hidden[positions], mask
 
 
 def embedding_sums(weight: Tensor, words: Tensor, mask: Tensor) -> Tensor:

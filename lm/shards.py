@@ -4,7 +4,7 @@ The names of shards contain their digest, and the manifest, which lists them wit
 SHA-256, is renamed into place last: a failure leaves either the old tensors or the new ones.
 
 A folder may come from a stranger: only regular files are read, none beyond its limit, and no
-value of the manifest has another type than the one that was written.
+value of the manifest has another type than was written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import Tensor
 FORMAT = 1
 SHARD_BYTES = 15 << 20
 _MANIFEST_BYTES = 1 << 20
-_LARGEST_SHARD_BYTES = 4 * SHARD_BYTES  # one row of a tensor is never split
+_LARGEST_SHARD_BYTES = 4 * SHARD_BYTES  # a row of a tensor is never split
 HEADER_BYTES = 8 + (1 << 20)  # of a shard, at most, with the number of these that goes before
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a named pipe is not waited for
 _SHARD_NAME = re.compile(r"(weights|state)-[0-9a-f]{12}\.safetensors")
@@ -60,10 +60,7 @@ def write_tensors(
 
 
 def sweep(folder: Path, pattern: str, kept: set[str]) -> None:
-    """Remove the files of a pattern that are not kept, and what killed writers of such files left.
-
-    One process writes to a folder at a time.
-    """
+    """Remove the files of a pattern that are not kept, and what killed writers of them left."""
     for old in [*folder.glob(pattern), *folder.glob(f".{pattern}.*.tmp")]:
         if old.name not in kept:
             old.unlink(missing_ok=True)
@@ -95,7 +92,7 @@ class Manifest:
     shards: tuple[tuple[str, str], ...]
 
     def file_bytes(self) -> int:
-        """Bytes of all shards, their headers included; ModelError for one that is not a file."""
+        """Bytes of all shards, their headers included; ModelError for what is not a file."""
         total = 0
         for name, _ in self.shards:
             path = self.path.with_name(name)
@@ -121,7 +118,7 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in a file; ModelError if it is not one that `write_tensors` writes."""
+    """The manifest in a file; ModelError if `write_tensors` cannot have written it."""
     raw = read_file(path, _MANIFEST_BYTES)
     try:
         content = json.loads(raw)
@@ -151,8 +148,8 @@ def read_manifest(path: Path) -> Manifest:
 
 def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The manifest's content and its tensors, verified; ModelError names the file at fault."""
-    found = read_manifest(manifest)
-    return found.content, found.tensors()
+    held = read_manifest(manifest)
+    return held.content, held.tensors()
 
 
 def _check_header(data: bytes) -> None:
@@ -223,10 +220,10 @@ def _readable(path: Path) -> Iterator[None]:
 def read_verified(path: Path, digest: str, limit: int) -> bytes:
     """`read_file` of a file with this digest; ModelError if its digest is another."""
     raw = read_file(path, limit)
-    found = sha256(raw).hexdigest()
-    if found != digest:
+    actual = sha256(raw).hexdigest()
+    if actual != digest:
         raise ModelError(
-            f"{path}: digest differs: expected {digest[:12]}…, found {found[:12]}…; "
+            f"{path}: digest differs: expected {digest[:12]}…, found {actual[:12]}…; "
             "the file was truncated or altered, copy it again"
         )
     return raw

@@ -1,9 +1,9 @@
-"""Side information: source sentences, labels or numbers, one for each sentence of a text.
+"""Side information: a source sentence, a label or a number for each sentence of a text.
 
-Each kind is a text of its own, parallel to the target text and in words of its own vocabulary: the
-source sentences, or labels, which are sentences of one word. It is given, not searched, so that
-it never raises the order of a model. Kinds may be derived from others: what another sentence has.
-One is derived from the target text itself: a context that needs it depends on later sentences.
+Each kind is a text parallel to the target text, with another vocabulary: the source sentences, or
+labels, which are sentences of a single word. It is not searched, so that it never raises the order
+of a model. Kinds may be derived from others: what another sentence has. `next-target` is derived
+from the target text itself: a context that needs it depends on later sentences.
 """
 
 from __future__ import annotations
@@ -34,18 +34,15 @@ TARGET = "target"  # the text itself, which no file gives
 
 
 def information_of(context: Any, *, training: bool = True) -> tuple[str, ...]:
-    """Kinds that must be given for a context, or the maker of one, of every sentence.
-
-    training: with those that only training needs.
-    """
+    """Kinds that a context, or its maker, needs of every sentence; those of training if asked."""
     needed = list(fact(context, "side_information") or ())
     needed += (fact(context, "training_information") or ()) if training else ()
-    given = (DERIVED[kind].given if kind in DERIVED else (kind,) for kind in needed)
-    return tuple(dict.fromkeys(chain(*given)))
+    sources = (DERIVED[kind].sources if kind in DERIVED else (kind,) for kind in needed)
+    return tuple(dict.fromkeys(chain(*sources)))
 
 
 def is_causal(context: Any) -> bool:
-    """Whether a context, or the one that a maker makes, needs no later sentences of its text."""
+    """Whether a context, or what a maker makes, needs no later sentences of its text."""
     needed = fact(context, "side_information") or ()
     return all(DERIVED[kind].kind != TARGET for kind in needed if kind in DERIVED)
 
@@ -61,16 +58,13 @@ class SideText:
     sentences: NDArray[np.int64]
 
     def rows(self, chosen: NDArray[np.int64], device: torch.device | None = None) -> Tensor:
-        """Words (B, M) of the sentences `chosen`: 1 + id, and zeros behind shorter sentences.
-
-        −1 among the chosen is no sentence, without words.
-        """
+        """Words (B, M) of sentences, −1 for none: 1 + id, and zeros behind shorter sentences."""
         starts, lengths = self.sentences[chosen], np.diff(self.sentences)[chosen] * (chosen >= 0)
         columns = np.arange(int(lengths.max(initial=0)))
         within = columns < lengths[:, None]
-        found = np.zeros(within.shape, dtype=np.int64)
-        found[within] = self.tokens[(starts[:, None] + columns)[within]] + 1
-        return torch.from_numpy(found).to(device)
+        words = np.zeros(within.shape, dtype=np.int64)
+        words[within] = self.tokens[(starts[:, None] + columns)[within]] + 1
+        return torch.from_numpy(words).to(device)
 
     def take(self, chosen: NDArray[np.int64]) -> SideText:
         """The sentences `chosen`, in this order."""
@@ -81,30 +75,30 @@ class SideText:
 
 
 class SentenceNumbers(SideText):
-    """For each of S sentences the index of one of them, as its only word, or nothing."""
+    """For each of S sentences the index of another, as its only word, or nothing."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, indices: NDArray[np.int64]) -> SentenceNumbers:
         """Columns of (S,) indices, −1 for none."""
-        found = indices >= 0
-        return cls(indices[found].astype(np.int32), np.concatenate([[0], np.cumsum(found)]))
+        known = indices >= 0
+        return cls(indices[known].astype(np.int32), np.concatenate([[0], np.cumsum(known)]))
 
     @property
     def indices(self) -> NDArray[np.int64]:
         """(S,) indices, −1 for none."""
-        found = np.diff(self.sentences) > 0
-        indices = np.full(len(found), -1, dtype=np.int64)
-        indices[found] = self.tokens
+        known = np.diff(self.sentences) > 0
+        indices = np.full(len(known), -1, dtype=np.int64)
+        indices[known] = self.tokens
         return indices
 
     def take(self, chosen: NDArray[np.int64]) -> SentenceNumbers:
-        """The sentences `chosen`, in this order, as which they are counted; none for others."""
+        """The sentences `chosen`, in this order, in which they are counted; none for others."""
         places = np.full(len(self.sentences) - 1, -1, dtype=np.int64)
         places[chosen] = np.arange(len(chosen))
-        own = self.indices[chosen]
-        return self.of(np.where(own >= 0, places[own], -1))
+        indices = self.indices[chosen]
+        return self.of(np.where(indices >= 0, places[indices], -1))
 
 
 SideTexts = Mapping[str, SideText]
@@ -113,14 +107,14 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A kind that follows from given ones: what another sentence has of a kind.
+    """What another sentence has of a kind.
 
-    kind: this kind; given: all that is needed; other: (B,) the other sentence of each of the
-    sentences chosen (B,), −1 for none, by the side information and (D + 1,) the documents.
+    sources: kinds that it needs; other: (B,) the other sentence of each of the sentences chosen
+    (B,), −1 for none, by the side information and (D + 1,) the documents.
     """
 
     kind: str
-    given: tuple[str, ...]
+    sources: tuple[str, ...]
     other: Callable[[SideTexts, Indices, Indices], Indices]
 
 
@@ -133,10 +127,7 @@ def _next(side: SideTexts, chosen: Indices, documents: Indices) -> Indices:
 def _parents(side: SideTexts, chosen: Indices, documents: Indices) -> Indices:
     """The sentence of which each is a satellite."""
     parents = side["parents"]
-    starts, found = parents.sentences[chosen], np.diff(parents.sentences)[chosen] > 0
-    indices = np.full(len(chosen), -1, dtype=np.int64)
-    indices[found] = parents.tokens[starts[found]]
-    return indices
+    return SentenceNumbers(parents.tokens, parents.sentences).indices[chosen]
 
 
 DERIVED: Mapping[str, Derived] = {
@@ -153,29 +144,23 @@ def rows_of(
     documents: Indices,
     device: torch.device | None = None,
 ) -> Rows:
-    """Side information (B rows) of the sentences `chosen`: a tensor for each of the kinds.
-
-    documents: (D + 1,) offsets into the sentences.
-    """
-    found = []
+    """Side information (B rows) of the sentences `chosen`; documents: (D + 1,) offsets."""
+    tensors = []
     for kind in kinds:
         derived, others = DERIVED.get(kind), chosen
         if derived is not None:
             kind, others = derived.kind, derived.other(side, chosen, documents)
-        found.append(side[kind].rows(others, device))
-    return Rows.of(*found)
+        tensors.append(side[kind].rows(others, device))
+    return Rows.of(*tensors)
 
 
 def labels_of(rows: Tensor) -> Tensor:
-    """Labels (B,) of `SideText.rows` of a kind of `LABELS`: 0 for `<unk>`, then the others.
-
-    The other special words, which are no labels, have no number.
-    """
+    """Labels (B,) of `SideText.rows` of a kind of `LABELS`: 0 for special words, then others."""
     return (rows[:, 0] - len(SPECIAL)).clamp(min=0)
 
 
 def n_labels(words: int) -> int:
-    """Number of different labels that `labels_of` gives, for a vocabulary of so many words."""
+    """Number of labels that `labels_of` gives, for a vocabulary of so many words."""
     return words - len(SPECIAL) + 1
 
 

@@ -1,8 +1,8 @@
 """Prefix tries of k-best lists: every distinct prefix of the candidates once.
 
-A forest holds tries level by level and without padding; the root of each is `<s>`. Where
-the hidden state sees no context all lists share one root, else there is one for each list
-and context. A recurrence runs once per node: 2.6 tokens a node in a Moses 100-best list.
+A forest holds tries level by level and without padding; the root of each is `<s>`. Where the
+hidden state sees no context all lists share a root, else each list and context has its root. A
+recurrence runs once per node: 2.6 tokens a node in a Moses 100-best list.
 """
 
 from __future__ import annotations
@@ -59,6 +59,15 @@ class Candidates:
         """K_t of each list."""
         return tuple(np.diff(self.lists).tolist())
 
+    @property
+    def n_candidates(self) -> int:
+        """n, the number of candidates of all lists."""
+        return len(self.offsets) - 1
+
+    def each(self) -> list[Candidates]:
+        """The lists, one by one."""
+        return [self.part(t, t + 1) for t in range(len(self))]
+
     def one(self, t: int, k: int) -> Candidates:
         """The list of candidate k of list t alone."""
         row = int(self.lists[t]) + k
@@ -103,10 +112,7 @@ class Forest:
         return Positions(words, previous, root, end, len(self.levels) - 2)
 
     def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
-        """The nodes (ascending) on the paths to some ends, and the forest of these alone.
-
-        O(n log n) time for n nodes on these paths.
-        """
+        """The nodes (ascending) on the paths to some ends, and their forest; O(n log n) time."""
         paths = [np.unique(ends)]
         while (paths[-1] >= self.levels[1]).any():  # not all are roots
             paths.append(np.unique(self.parent[paths[-1]]))
@@ -135,12 +141,15 @@ class Forest:
 
 
 def build(candidates: Candidates, rows: Indices, roots: Indices, n_roots: int) -> Forest:
-    """The forest of candidates `rows`, each below the root that `roots` names: (n,) both.
-
-    A candidate may stand below several roots. O(tokens) time and memory, compiled.
-    """
+    """The forest of candidates `rows` (n,) below the roots `roots` (n,); O(tokens), compiled."""
     levels, *columns = _build(candidates.tokens, candidates.offsets, rows, roots, n_roots)
     return Forest(tuple(levels.tolist()), *columns)
+
+
+def build_shared(candidates: Candidates) -> Forest:
+    """The forest of all candidates below a single root."""
+    n = candidates.n_candidates
+    return build(candidates, np.arange(n), np.zeros(n, dtype=np.int64), 1)
 
 
 def _end_to_end(offsets: Sequence[Indices]) -> Indices:

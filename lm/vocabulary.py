@@ -43,7 +43,7 @@ class Vocabulary:
         return len(self.words) + len(SPECIAL)
 
     def __contains__(self, word: object) -> bool:
-        """Whether a word has an id of its own."""
+        """Whether a word has an id."""
         return word in self.ids
 
     def knows(self, word: bytes) -> bool:
@@ -68,10 +68,7 @@ class Vocabulary:
     def numbered(
         self, words: list[bytes], tokens: NDArray[np.int32], sentences: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Ids (N,) of the words that `tokens` are indices of, and the offsets of sentences in them.
-
-        words: distinct ones; sentences: (S + 1,) offsets into tokens.
-        """
+        """Ids (N,) of distinct words at indices `tokens`, and the offsets of sentences in them."""
         ids = np.asarray(self.encode(words), dtype=np.int32)
         return (ids[tokens] if len(ids) else tokens), sentences
 
@@ -87,8 +84,8 @@ class Vocabulary:
         """Ids (N,) of the words of LF-ended lines, and the lines' offsets (lines + 1,) in them."""
         marks = {b"": -1, b"\n": -2}
         words = text.replace(b"\n", b" \n ").split(b" ")
-        found = map({**self.ids, **marks}.get, words, repeat(UNKNOWN))
-        ids = np.fromiter(found, dtype=np.int32, count=len(words))
+        numbers = map({**self.ids, **marks}.get, words, repeat(UNKNOWN))
+        ids = np.fromiter(numbers, dtype=np.int32, count=len(words))
         is_word = ids >= 0
         offsets = np.cumsum(is_word)[ids == -2]
         return ids[is_word], np.concatenate([[0], offsets])

@@ -20,10 +20,7 @@ from lm.composition import Composition, Zoo, ZooWithFamilies
 def _model(
     context: str, parameters: str, source: str, *, fusion: str, paper: str, **more: Any
 ) -> Composition:
-    """A composition whose parts are named by what follows `lm.contexts` and `lm.fusions`.
-
-    source: where the paper, for which {} stands, defines it.
-    """
+    """A composition, whose parts are in `lm.contexts` and `lm.fusions`; {} stands for the paper."""
     address = f"lm.contexts{'.' if ':' in context else ':'}{context}"
     return Composition(address, f"lm.fusions:{fusion}", source.format(paper), parameters, **more)
 

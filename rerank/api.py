@@ -74,7 +74,8 @@ from rerank.scorers.agreement import (
     AGREEMENT,
     starts,
 )
-from rerank.scorers.glossary import WEIGHT, TermRecord
+from rerank.scorers.features import counted
+from rerank.scorers.glossary import WEIGHT
 from rerank.scorers.model_options import (
     GLOSSARY,
     LanguageModelOption,
@@ -142,7 +143,7 @@ class Reranker:
         run, results = self._opened(documents), DocumentResults()
         for name, kbest, searched, trace in self._decoded(run):
             result = searched if trace is None else trace.result
-            self._terms(kbest, result)
+            counted(run.scorers, kbest, result.choices)
             texts = tuple(text.decode() for text in kbest.chosen(result.choices))
             results.append(DocumentResult.of(name, kbest, result, texts, run.systems))
         run.warn()
@@ -156,13 +157,8 @@ class Reranker:
             for _, kbest, result, trace in self._decoded(run):
                 if trace is not None:
                     trace = trace.with_totals_alone(run.scorers)
-                    terms = self._terms(kbest, result)
-                    yield from trace.records(run.systems, terms=terms)
-
-    def _terms(self, kbest: KBest, result: SearchResult) -> list[list[TermRecord]] | None:
-        """Terms of each sentence with candidates, which are counted; None without a glossary."""
-        glossary = self.scorers.glossary
-        return None if glossary is None else glossary.count(kbest, result.choices)
+                    counts = counted(run.scorers, kbest, result.choices)
+                    yield from trace.records(run.systems, counted=counts)
 
     def _decoded(
         self, run: Run[MemoryLists]

@@ -28,7 +28,8 @@ class BagContext(Context):
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The sorted words (B, M) of each sentence, as a context holds them."""
-        return Rows.of(sentences.bags())
+        words, mask = sentences.words()
+        return Rows.of(((words + 1) * mask).sort(dim=1, descending=True).values)
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """The sorted words: equal bags leave equal contexts."""
@@ -38,9 +39,8 @@ class BagContext(Context):
 class BagOfWords(BagContext):
     """Sum of the embeddings of all words of the last n sentences, with a separate table.
 
-    Documents begin with empty bags, whose sum is zero. A context holds the words (B, M, n) of the
-    sentences; embeddings are added in the order of the ids, so that equal sums have equal bits.
-    Parameters: VK.
+    A context holds the words (B, M, n) of the sentences, at first none; embeddings are added in the
+    order of the ids, so that equal sums have equal bits. Parameters: VK.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BagOfWords(BagContext):
         return Rows.of(torch.cat(padded, dim=2))
 
     def value(self, contexts: Rows) -> Tensor:
-        """The vector (B, K) of all sentences as one bag."""
+        """The vector (B, K) of all sentences as a single bag."""
         return self.vectors(contexts.tensors[0].flatten(1).sort(dim=1).values)
 
     def vectors(self, bags: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class BagOfWords(BagContext):
 class WordFrequencies(BagOfWords):
     """Relative frequencies s of the words of the last n sentences, projected: p = P s.
 
-    The BoW context of Wang & Cho 2015, arXiv:1511.03729, §3.1: the sentences are one bag, whose
+    The BoW context of Wang & Cho 2015, arXiv:1511.03729, §3.1: the sentences are a single bag whose
     counts are divided by their sum. p is zero at the beginning of a document.
     """
 
@@ -95,10 +95,9 @@ class BagSequence(WordFrequencies):
 
     The SeqBoW context of Wang & Cho 2015, arXiv:1511.03729, §3.1: z_j = φ(P s_j, z_{j-1}) with
     frequencies s_j, value p = z_n, (B, H). φ is of the word level's kind and size. The paper
-    does not say what φ's input is; the projection P is that of the BoW context, so that a word
-    costs K parameters and not 4H. There is no step without words: none before the beginning of
-    a document, none for an empty sentence; p is then the state before, at first zero.
-    Parameters, for an LSTM layer: VK + 4H(H + K + 1).
+    does not say what φ's input is; here P is the projection of the BoW context, so that a word
+    costs K parameters and not 4H. There is no step without words, and p is then the state before,
+    at first zero. Parameters, for an LSTM layer: VK + 4H(H + K + 1).
     """
 
     history_key = Context.history_key  # the order of the bags decides, too
@@ -138,8 +137,7 @@ class BagAttention(BagSequence):
     The paper leaves the score open: it is v · tanh(W h + U z_j) (Bahdanau et al. 2015) of size
     `attention`, H by default. Its h is the state before the word, since late fusion makes the
     current state from p; at the first word there is none. Sentences without words have no
-    annotation; p is zero if there is no other.
-    Parameters, for LSTM layers: VK + 8H(H + K + 1) + A(3H + 1).
+    annotation; p is zero without any. Parameters, for LSTM layers: VK + 8H(H + K + 1) + A(3H + 1).
     """
 
     per_word = True

@@ -1,6 +1,7 @@
-"""Sentences as vectors b = g(w) of an encoder: the previous one, or a recurrence over all.
+"""Sentences as vectors b = g(w) of an encoder: of the previous sentence, or a recurrence over all.
 
-Those of the target side, of the source side, or of both.
+Those of the target side, of the source side, or of both. An encoder reads the words of a sentence,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -11,20 +12,131 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from lm.composition import RECURRENCES, SOURCE_CONTEXTS, load
+from lm.backend import linear
+from lm.composition import ENCODERS, RECURRENCES, SOURCE_CONTEXTS, load
 from lm.contexts import Context, GivenContext, learned_start
-from lm.encoders import encoder_of
-from lm.recurrences import Recurrence
-from lm.sentences import ReadSentences, Rows
+from lm.recurrences import Recurrence, packed
+from lm.sentences import ReadSentences, Rows, embedding_sums
 from lm.side_information import words_of
+
+WINDOW = 3  # words
+
+
+class Encoder(nn.Module):
+    """Base of the sentence encoders.
+
+    Constructors receive the embedding of the words, which the encoder shares with the word level (a
+    second table would be most of an encoder's parameters), and a recurrence of the word level's
+    kind and size, for its sizes.
+    """
+
+    merges_sentences: ClassVar[bool] = False  # different sentences may have equal vectors
+    width: int  # columns of a vector
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__()
+        self.embedding = embedding
+
+    def encode(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Vectors (B, width); words: (B, M) in reading order, behind padding by the mask."""
+        raise TypeError("an encoder defines encode")
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """Bytes that are equal for sentences of equal vectors; here the words."""
+        return words.tobytes()
+
+
+class SumEncoder(Encoder):
+    """g(w) = Σ_n x_n: the sum (B, K) of the words' embeddings x_n, whatever their order.
+
+    Zero for a sentence without words. No parameters. Embeddings are added in the order of the ids,
+    so that equal bags have equal bits. O(B M K) time.
+    """
+
+    merges_sentences = True
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = embedding.embedding_dim
+
+    def encode(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Summed embeddings (B, K)."""
+        bags = ((words + 1) * mask).sort(dim=1).values
+        return embedding_sums(self.embedding.weight, bags - 1, bags > 0)
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The sorted words: equal bags have equal vectors."""
+        return np.sort(words).tobytes()
+
+
+class BagEncoder(SumEncoder):
+    """g(w) = Σ_n x_n / M: the mean (B, K) of the words' embeddings; zero without words."""
+
+    def encode(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Mean embeddings (B, K)."""
+        return super().encode(words, mask) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+class ConvolutionalEncoder(Encoder):
+    """g(w) = max_n tanh(W [x_{n−1}; x_n; x_{n+1}] + b): H filters, max-over-time pooling.
+
+    The convolutional network of Kim 2014, https://aclanthology.org/D14-1181, eqs. 2–4, with one
+    width of windows; the memo leaves the network open. There is a window around each word, with
+    zeros beyond the ends of the sentence; without words the vector is zero. Parameters: 3KH + H.
+    O(B M K H) time.
+    """
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = recurrence.hidden
+        self.filters = nn.Linear(WINDOW * embedding.embedding_dim, self.width)
+
+    def encode(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Largest responses (B, H) of the filters."""
+        if not words.shape[1]:
+            return self.filters.bias.new_zeros(len(words), self.width)
+        x = self.embedding(words) * mask[:, :, None]
+        columns = F.pad(x, (0, 0, WINDOW // 2, WINDOW // 2)).unfold(1, WINDOW, 1)
+        windows = columns.transpose(2, 3).flatten(2)[mask]  # (N, 3K) of the words
+        responses = torch.tanh(linear(windows, self.filters.weight, self.filters.bias).float())
+        of_words = responses.new_full((*words.shape, self.width), -torch.inf)
+        of_words[mask] = responses
+        return of_words.amax(dim=1).masked_fill(~mask.any(dim=1, keepdim=True), 0.0)
+
+
+class RecurrentEncoder(Encoder):
+    """g(w): top hidden state (B, H) of a recurrence after the last word.
+
+    The recurrence is of the word level's kind and size; it reads neither `<s>` nor `</s>`. Without
+    words the vector is that of the state before any input. O(B M (H + K) H) time.
+    """
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = recurrence.hidden
+        self.reader = recurrence.like(embedding.embedding_dim)
+
+    def encode(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Last hidden states (B, H)."""
+        reader, lengths = self.reader, mask.sum(dim=1)
+        start = reader.start(len(words))
+        row, time, sizes = packed(lengths)
+        if not len(row):
+            return reader.output(start)
+        inputs = words[row, words.shape[1] - lengths[row] + time]
+        projected = reader.project(self.embedding(inputs))
+        hidden = reader.output(reader.unroll(projected, start, tuple(sizes.tolist())))
+        last = time == lengths[row] - 1
+        return reader.output(start).to(hidden.dtype).index_copy(0, row[last], hidden[last])
 
 
 class Encodings(Context):
     """Base of the contexts that take from a sentence its vector b = g(w), a function of its words.
 
     g is the encoder `encoder` of `lm.composition.ENCODERS`, by default a convolution; the loss of
-    the words trains it. It shares the embedding of the words (`lm.encoders.Encoder`).
+    the words trains it.
     """
 
     options: ClassVar[tuple[str, ...]] = ("encoder",)
@@ -33,7 +145,7 @@ class Encodings(Context):
         self, embedding: nn.Embedding, recurrence: Recurrence, *, encoder: str = "cnn"
     ) -> None:
         super().__init__(embedding, recurrence)
-        self.encoder = encoder_of(encoder, embedding, recurrence)
+        self.encoder: Encoder = load(ENCODERS[encoder])(embedding, recurrence)
         self.merges_sentences = self.encoder.merges_sentences
 
     def summary(self, sentences: ReadSentences) -> Rows:
@@ -70,11 +182,10 @@ class DocumentRecurrence(Encodings):
     """h_i = f(b_i, h_{i−1}) with b_i = g(w_i) (Eisenstein's memo, eqs. 4–5).
 
     f is the recurrence `sentence_recurrence` of `lm.composition.RECURRENCES`, by default of the
-    word level's kind, as in the memo; it has as many units and layers as the word level. Unlike in
-    `SentenceRecurrence`, the loss of the words trains f and g, through all sentences of a segment.
-    The memo says nothing of h_0: it is learned (H parameters), the hidden state of the top layer
-    before the first sentence; others, and memory cells, begin as f does. Tensors of a context: the
-    state of f.
+    word level's kind, as in the memo, and of its size. The loss of the words trains f and g,
+    through all sentences of a segment. The memo says nothing of h_0: it is learned (H parameters),
+    the hidden state of the top layer; others, and memory cells, begin as f does. Tensors of a
+    context: the state of f.
     """
 
     sentences = None
@@ -115,11 +226,10 @@ class DocumentRecurrence(Encodings):
 class NextTarget(DocumentRecurrence):
     """h_{i−1} of `DocumentRecurrence`, and b_{i+1} = g(w_{i+1}) (Eisenstein's memo, eq. 13).
 
-    Eq. 13 has h_{i+1} there, which by eq. 5 would contain sentence i itself: we take the vector of
-    the next sentence alone, as in `NextSource`. After the last sentence of a document there is
-    none, and the vector is that of no words. g is that of h. A product of these conditional
-    probabilities over a document is a pseudo-likelihood (Besag 1975), no probability. Tensors of a
-    context: the vector of the next sentence, then the state of f.
+    Eq. 13 has h_{i+1} there, which by eq. 5 would contain sentence i itself: here it is the vector
+    of the next sentence alone; of no words after the last sentence of a document. g is that of h. A
+    product of these conditional probabilities over a document is a pseudo-likelihood (Besag 1975),
+    no probability. Tensors of a context: the vector of the next sentence, then the state of f.
     """
 
     side_information: ClassVar[tuple[str, ...]] = ("next-target",)
@@ -199,17 +309,15 @@ class SourceSentences(GivenContext):
     def value(self, contexts: Rows) -> Tensor:
         """h_{i−1}, h_i, or both, (B, H) or (B, 2H)."""
         both = contexts.tensors[0], self.of_document.value(contexts.rest)
-        return torch.cat([h for h, given in zip(both, self.chosen, strict=True) if given], dim=1)
+        return torch.cat([h for h, kept in zip(both, self.chosen, strict=True) if kept], dim=1)
 
 
 class NextSource(GivenContext):
     """The context of `SourceSentences`, and b_{i+1} = g(w_{i+1} of the source) (memo, eq. 13).
 
-    Eq. 13 of Eisenstein's memo has h_{i+1} there. Its reason on the target side, that h_{i+1} would
-    contain sentence i itself (eq. 5), does not hold for the source, which is all known; here it is
-    the vector of the next sentence alone, as in `NextTarget`. After the last sentence of a document
-    there is none, and the vector is that of no words. g is that of the source context.
-    Tensors of a context: the vectors of other sentences, then the source context.
+    Eq. 13 has h_{i+1} there; here it is the vector of the next sentence alone, as in `NextTarget`.
+    g is that of the source context. Tensors of a context: the vectors of other sentences, then the
+    source context.
     """
 
     side_information: ClassVar[tuple[str, ...]] = ("source", "next-source")
@@ -233,9 +341,9 @@ class NextSource(GivenContext):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The source context entered, and the vectors of the other sentences."""
-        own, *others = encoded.tensors
         source = Rows(contexts.tensors[self.n_others :])
-        return Rows.of(*others, *self.source.enter(source, Rows.of(own)).tensors)
+        entered = self.source.enter(source, Rows(encoded.tensors[:1]))
+        return encoded.rest.beside(entered)
 
     def value(self, contexts: Rows) -> Tensor:
         """The value of the source context and the vectors of the others, (B, D)."""
@@ -255,7 +363,7 @@ class NextAndParentSource(NextSource):
 class SourceAndPrevious(Context):
     """The source context and g(w_{i−1}) of the target side (Eisenstein's memo, §3.1).
 
-    Both have encoders of their own, of one kind. Order 1. Tensors of a context: those of the
+    Their encoders are of the same kind. Order 1. Tensors of a context: those of the
     source context, then the vector of the previous sentence.
     """
 
@@ -286,8 +394,8 @@ class SourceAndPrevious(Context):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The source context entered."""
-        *source, previous = contexts.tensors
-        return self.source.enter(Rows.of(*source), encoded).beside(Rows.of(previous))
+        source, previous = Rows(contexts.tensors[:-1]), Rows(contexts.tensors[-1:])
+        return self.source.enter(source, encoded).beside(previous)
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The source context unchanged, and the vectors of the sentences just read."""

@@ -1,4 +1,4 @@
-"""Discourse relations between sentences: given labels that transform the context, or a task."""
+"""Discourse relations between sentences: labels that transform the context, or a task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lm.composition import RELATION_CLASSIFIERS, load
 from lm.contexts import Context, LabelledContext
 from lm.contexts.document import DocumentRecurrence, Encodings, PreviousEncoding
 from lm.recurrences import Recurrence
-from lm.sentences import PositionStates, ReadSentences, Rows
+from lm.sentences import ReadSentences, Rows
 from lm.side_information import n_labels
 
 NOISE = 0.1  # times 1/√H: largest difference of an initial matrix from the identity
@@ -26,10 +26,8 @@ class RelationMatrices(nn.Module):
     """tanh(R_d h) with a matrix R_d (H, H) for each label d (Eisenstein's memo, eqs. 9–10).
 
     The memo leaves the initial matrices open: they are near the identity, so that all relations
-    begin alike, and the context as in the model without them. `<unk>` has a matrix of its own,
-    which is trained where the training text has that label; else an unknown label leaves the
-    context nearly as it is, but for the tanh. O(B H²) time; (R − 2) H² parameters for R words of
-    the labels' vocabulary.
+    begin alike. `<unk>` has a matrix, too, which is trained where the training text has that label.
+    O(B H²) time; (R − 2) H² parameters for R words of the labels' vocabulary.
     """
 
     def __init__(self, labels: int, hidden: int) -> None:
@@ -49,11 +47,10 @@ class RelationMatrices(nn.Module):
 
 
 class RelationProjection(LabelledContext):
-    """tanh(R_{d_i} h_{i−1}), d_i the relation of sentence i to the one before (memo, eq. 9).
+    """tanh(R_{d_i} h_{i−1}), d_i the relation of sentence i to the previous (memo, eq. 9).
 
-    h is that of `DocumentRecurrence`. The label of the first sentence counts, too: it says how the
-    learned h_0 enters. Labels are given, and do not raise the order. Tensors of a context: the
-    transformed vector, then the state of the recurrence.
+    h is that of `DocumentRecurrence`; the label of the first sentence says how the learned h_0
+    enters. Tensors of a context: the transformed vector, then the state of the recurrence.
     """
 
     sentences: int | None = None
@@ -107,9 +104,8 @@ class DecoupledRelationProjection(RelationProjection):
 class RelationRecurrence(LabelledContext, DocumentRecurrence):
     """h_i = f(b_i, tanh(R_{d_i} h_{i−1})) (Eisenstein's memo, eq. 10); words see h_{i−1} (eq. 3).
 
-    So d_i counts from the next sentence on. tanh(R h) takes the place of the hidden state of f's
-    top layer; other layers, and memory cells, go on as they are. Tensors of a context: h_{i−1},
-    then the state of f.
+    So d_i counts from the next sentence on. tanh(R h) is in place of the hidden state of f's top
+    layer. Tensors of a context: h_{i−1}, then the state of f.
     """
 
     side_information: ClassVar[tuple[str, ...]] = ("relations",)
@@ -161,7 +157,7 @@ class Bilinear(nn.Module):
 class Perceptron(nn.Module):
     """Logits W_2 tanh(W_1 [h_i; h_{i−1}] + b_1) + b_2 with H hidden units (memo, eq. 12).
 
-    The memo says "MLP" alone: one hidden layer of the size of h is ours. H(2H + 1) parameters and
+    The memo says "MLP" alone: a hidden layer of the size of h is ours. H(2H + 1) parameters and
     H + 1 a label; O(B H²) time.
     """
 
@@ -180,11 +176,10 @@ class Perceptron(nn.Module):
 class RelationTask(LabelledContext, DocumentRecurrence):
     """h_i of `DocumentRecurrence`, also trained to tell d_i (Eisenstein's memo, eqs. 11 and 12).
 
-    d_i is the relation of sentence i to the one before. A classifier tells it from h_i and h_{i−1}
-    in training, and its loss reaches f, g and the embedding of the words. The first sentence of a
-    document has no predecessor, and no loss. Scores do not depend on relations, which are needed
-    in training alone. Tensors of a context: whether a sentence and a label are there, and which
-    label; then the state of f.
+    A classifier tells d_i from h_i and h_{i−1} in training, and its loss reaches f, g and the
+    embedding of the words. The first sentence of a document has no loss. Scores do not depend on
+    relations. Tensors of a context: whether a sentence and a label are there, and which label; then
+    the state of f.
     """
 
     training_information: ClassVar[tuple[str, ...]] = ("relations",)
@@ -218,8 +213,8 @@ class RelationTask(LabelledContext, DocumentRecurrence):
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The labels beside the states."""
-        (labels,), given = encoded.tensors, contexts.tensors[0] > NONE_BEFORE
-        noted = torch.where(given, labels + LABELLED, NONE_BEFORE)
+        (labels,), has_previous = encoded.tensors, contexts.tensors[0] > NONE_BEFORE
+        noted = torch.where(has_previous, labels + LABELLED, NONE_BEFORE)
         return Rows.of(noted, *contexts.rest.tensors)
 
     def value(self, contexts: Rows) -> Tensor:
@@ -229,15 +224,14 @@ class RelationTask(LabelledContext, DocumentRecurrence):
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """−log p(d_i) at each sentence's last position, and 0 elsewhere, (N,); None without d."""
         noted = contexts.tensors[0]
-        given = noted >= LABELLED
-        if not bool(given.any()):
+        labelled = noted >= LABELLED
+        if not bool(labelled.any()):
             return None
-        nothing = PositionStates(self.first.new_zeros(len(batch.inputs), 0))
-        sentences = ReadSentences(batch.positions, nothing)
+        sentences = ReadSentences.unread(batch.positions)
         state = contexts.rest
         after = super().advance(state, self.summary(sentences))
         logits = self.classifier(super().value(after), super().value(state))
         labels = (noted - LABELLED).clamp(min=0)
         log_probs = torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
-        own = -log_probs.masked_fill(~given, 0.0)
-        return own.new_zeros(len(batch.inputs)).index_copy(0, sentences.positions.last, own)
+        nll = -log_probs.masked_fill(~labelled, 0.0)
+        return nll.new_zeros(len(batch.inputs)).index_copy(0, sentences.positions.last, nll)

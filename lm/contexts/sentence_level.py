@@ -1,4 +1,4 @@
-"""A recurrence over sentences that learns to predict the words of the next one, by its own loss.
+"""A recurrence over sentences that learns to predict the words of the next, by a second loss.
 
 The sentence level of Lin et al. 2015 reads sentences as bags of words:
 hs_j = HTanh(U_s hs_{j−1} + W_s xs_j) (eq. 4), with xs_j the counts of the words of sentence j and
@@ -61,16 +61,12 @@ class SentenceRecurrence(Context):
         return Rows.of(self.upper.output(state).detach(), *state)
 
     def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor:
-        """−log p (N,) of the sentences' words, any order, from their contexts alone.
-
-        0 of those of sentences in the start context, where the state is zero: there is no
-        earlier sentence from which to predict them.
-        """
-        given = contexts.take(batch.order)
-        begun = torch.cat(given.tensors[1:], dim=1).any(dim=1)[batch.rows]
-        log_probs = torch.log_softmax(self.next_word_logits(given).float(), dim=1)
-        own = log_probs[batch.rows, batch.targets]
-        return -own.masked_fill((batch.targets == END) | ~begun, 0.0)
+        """−log p (N,) of the words, any order, from their contexts; 0 in the start context."""
+        packed = contexts.take(batch.order)
+        begun = torch.cat(packed.tensors[1:], dim=1).any(dim=1)[batch.rows]
+        log_probs = torch.log_softmax(self.next_word_logits(packed).float(), dim=1)
+        of_targets = log_probs[batch.rows, batch.targets]
+        return -of_targets.masked_fill((batch.targets == END) | ~begun, 0.0)
 
     def auxiliary_parameters(self) -> list[nn.Parameter]:
         """Those of the sentence level."""
@@ -123,10 +119,10 @@ class SentenceBags(BagContext):
 
 
 class SentenceLevel(BagContext):
-    """hs_j for the words of sentence j + 1 (HRNNLM), of a sentence level with its own W_s and loss.
+    """hs_j for the words of sentence j + 1 (HRNNLM), of a sentence level with W_s and loss apart.
 
     The words' loss does not reach it: in the paper it is trained first, then fixed (§5.2). Here
-    both levels may also be trained side by side, each by its own loss.
+    both levels may also be trained side by side.
     """
 
     sentences = None
@@ -139,9 +135,9 @@ class SentenceLevel(BagContext):
     ) -> None:
         super().__init__(embedding, recurrence)
         self.width = recurrence.hidden
-        own = nn.Embedding(embedding.num_embeddings, self.width)
-        self.level = SentenceBags(own, recurrence)
-        self.next_words = HashedBagSoftmax(0, self.width, own, tied=False, hash_size=hash_size)
+        words = nn.Embedding(embedding.num_embeddings, self.width)
+        self.level = SentenceBags(words, recurrence)
+        self.next_words = HashedBagSoftmax(0, self.width, words, tied=False, hash_size=hash_size)
 
     def start(self, batch: int) -> Rows:
         """hs_0 and empty bags."""
@@ -164,7 +160,7 @@ class SentenceLevel(BagContext):
 
 
 class DualSentenceLevel(SentenceLevel):
-    """The sentence level trained by its own loss and by that of the words (dual objective, §5.2).
+    """The sentence level trained by its loss and by that of the words (dual objective, §5.2).
 
     The gradient of the words' loss goes through hs_j, back to the beginning of the segment.
     """

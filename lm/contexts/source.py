@@ -9,7 +9,7 @@ from lm.backend import linear
 from lm.contexts import GivenContext
 from lm.contexts.attention import NEVER
 from lm.contexts.bags import BagContext
-from lm.recurrences import Recurrence
+from lm.recurrences import Recurrence, packed
 from lm.sentences import Rows
 
 
@@ -46,34 +46,29 @@ class SourceStates(GivenContext):
         return Rows.of(states, states[:, :, 0].bool())
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """No states: those of a sentence are of no use to the next one."""
+        """No states: those of a sentence are of no use to the next."""
         return self.start(len(contexts))
 
     def encoded(self, side: Rows) -> Rows:
         """States of source sentences; O(N (K + H) H) time for N words, none of them padding."""
-        lengths = (side.tensors[0] > 0).sum(dim=1)
-        order = torch.argsort(lengths, descending=True, stable=True)
-        words, lengths = side.tensors[0][order], lengths[order, None]
-        longest = int(lengths.max()) if len(lengths) else 0
-        time = torch.arange(longest, device=words.device)
-        present = time < lengths
-        mask = torch.zeros_like(present).index_copy(0, order, present)
+        (words,) = side.tensors
+        lengths = (words > 0).sum(dim=1)
+        row, time, sizes = packed(lengths)
+        mask = torch.arange(len(sizes), device=words.device) < lengths[:, None]
         states = self.get_buffer("empty").new_zeros(*mask.shape, self.units)
-        if not longest:
+        if not len(row):
             return Rows.of(states, mask)
-        sizes = present.sum(dim=0)
-        at, row = present.T.nonzero(as_tuple=True)  # packed by time steps
-        turned = lengths[row, 0] - 1 - at
         start, alive = self.ahead.start(len(words)), tuple(sizes.tolist())
 
         def read(reader: Recurrence, place: Tensor) -> Tensor:
             inputs = reader.project(self.embedding(words[row, place] - 1))
             return reader.output(reader.unroll(inputs, start, alive))
 
-        back = read(self.back, turned)[(sizes.cumsum(0) - sizes)[turned] + row]
-        both = torch.cat([read(self.ahead, at), back], dim=1)
+        turned, begin = lengths[row] - 1 - time, sizes.cumsum(0) - sizes
+        rank = torch.arange(len(row), device=row.device) - begin[time]
+        both = torch.cat([read(self.ahead, time), read(self.back, turned)[begin[turned] + rank]], 1)
         joined = linear(both, self.join.weight).to(states.dtype)
-        return Rows.of(states.index_put((order[row], at), joined), mask)
+        return Rows.of(states.index_put((row, time), joined), mask)
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The states of the sentence's source."""
@@ -102,11 +97,9 @@ class SourceStatesAndPreviousWords(BagContext, SourceStates):
     With the query q, the value c of the source, and f_m = W_p e(w_m) of the words of that sentence:
     a_m = softmax_m(q · f_m), b = Σ a_m f_m, and c + σ(W_g [q; b] + b_g) ∘ Z b (the gated sum of
     Voita et al. 2018, arXiv:1805.10163, weights c, too). Z is zero at first, so that training
-    begins with a model without context; without words, as at the beginning of a document, b is 0
-    and the value is c. The embeddings e are those of the word level, and no recurrence reads the
-    words: their order does not matter. Order 1. Tensors of a context: those of `SourceStates`, then
-    the sorted words (B, M) as `BagContext` has them. Parameters beside those of `SourceStates`:
-    HK + 3H² + H.
+    begins with a model without context; without words b is 0. The embeddings e are those of the
+    word level. Order 1. Tensors of a context: those of `SourceStates`, then the sorted words (B, M)
+    as `BagContext` has them. Parameters beside those of `SourceStates`: HK + 3H² + H.
     """
 
     sentences = 1

@@ -1,14 +1,14 @@
 """The hidden states in which earlier sentences ended, whole, projected, or read by a recurrence.
 
-The thought vectors of Ghosh et al. 2016, arXiv:1602.06291, §5.4 and §8: in place of a topic, every
-cell receives a low-dimensional embedding of the previous sentence's last state, denoised by
-"roundoff-based projection", which the paper does not define: here numbers are rounded in training,
-and not when a model is used, where the last bit of a state, which differs between batches, must not
-decide.
+The thought vectors of Ghosh et al. 2016, arXiv:1602.06291, §5.4 and §8, are embeddings of the
+previous sentence's last state, denoised by "roundoff-based projection", which the paper does not
+define: here numbers are rounded in training, and not when a model is used, where the last bit of a
+state, which differs between batches, must not decide.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -27,9 +27,8 @@ STEPS = 8  # of rounding, between 0 and 1
 class LastHidden(Context):
     """Top hidden state after the previous sentence's last word (Ji et al. 2016, eq. 3).
 
-    number: of such states, n, in subclasses. The state before a document, c_0, is learned
-    (H parameters), and stands for each sentence that is missing. Tensors of a context: the n states
-    (B, H), the oldest one first.
+    The state before a document, c_0, is learned (H parameters), and stands for each sentence that
+    is missing. Tensors of a context: the last `number` states (B, H), the oldest first.
     """
 
     reads_states = True
@@ -45,7 +44,7 @@ class LastHidden(Context):
         return Rows(super().start(batch).tensors * self.number)
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        """The states but for the oldest one, and that of the sentence that was read."""
+        """The states but for the oldest, and that of the sentence that was read."""
         return contexts.rest.beside(summary)
 
     def value(self, contexts: Rows) -> Tensor:
@@ -76,8 +75,7 @@ class CarriedState(Context):
 
     def start(self, batch: int) -> Rows:
         """Zeros for each tensor of the state."""
-        empty = self.get_buffer("empty")
-        return Rows.of(*(empty.new_zeros(batch, width) for width in self.widths))
+        return _zero_state(self, self.widths, batch)
 
     def state(self, contexts: Rows) -> State:
         """The carried state."""
@@ -86,6 +84,11 @@ class CarriedState(Context):
     def value(self, contexts: Rows) -> Tensor:
         """The state's tensors side by side."""
         return torch.cat(contexts.tensors, dim=1)
+
+
+def _zero_state(context: Context, widths: Sequence[int], batch: int) -> Rows:
+    empty = context.get_buffer("empty")
+    return Rows.of(*(empty.new_zeros(batch, width) for width in widths))
 
 
 class BesideState(Context):
@@ -105,21 +108,20 @@ class BesideState(Context):
 
     def start(self, batch: int) -> Rows:
         """Zeros for each tensor of the state, and the other class's beginning."""
-        empty = self.get_buffer("empty")
-        state = Rows.of(*(empty.new_zeros(batch, width) for width in self.widths))
-        return state.beside(super().start(batch))
+        return _zero_state(self, self.widths, batch).beside(super().start(batch))
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The state after the last word, and what the other class takes."""
-        return Rows(sentences.last_states()).beside(super().summary(sentences))
+        return Rows(sentences.last().recurrent).beside(super().summary(sentences))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """The state of the summary."""
-        return self._with(summary, super().advance(self._own(contexts), self._own(summary)))
+        following = super().advance(self._others(contexts), self._others(summary))
+        return Rows(self.state(summary)).beside(following)
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:
         """The state stays."""
-        return self._with(contexts, super().enter(self._own(contexts), encoded))
+        return Rows(self.state(contexts)).beside(super().enter(self._others(contexts), encoded))
 
     def state(self, contexts: Rows) -> State:
         """The carried state."""
@@ -127,21 +129,18 @@ class BesideState(Context):
 
     def value(self, contexts: Rows) -> Tensor:
         """The other class's."""
-        return super().value(self._own(contexts))
+        return super().value(self._others(contexts))
 
     def prepared(self, contexts: Rows) -> Prepared:
         """The other class's."""
-        return super().prepared(self._own(contexts))
+        return super().prepared(self._others(contexts))
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """The words."""
         return words.tobytes()
 
-    def _own(self, rows: Rows) -> Rows:
+    def _others(self, rows: Rows) -> Rows:
         return Rows(rows.tensors[len(self.widths) :])
-
-    def _with(self, rows: Rows, own: Rows) -> Rows:
-        return Rows(self.state(rows)).beside(own)
 
 
 @cache
@@ -195,8 +194,8 @@ class SentenceThoughts(Context):
     """The thought vector of a recurrence over sentences, the upper level of the HLSTM (fig. 9).
 
     Its inputs are the word level's states after the last words; it is of the word level's kind
-    and size. The paper only draws it: here the word level begins anew in every sentence, and what
-    is carried on is the upper level's. Tensors of a context: its state.
+    and size. The paper only draws it: here the word level begins anew in every sentence. Tensors of
+    a context: the state of the upper level.
     """
 
     sentences = None

@@ -33,11 +33,10 @@ from lm.vocabulary import START
 class Topics(Context):
     """Base: the value is the embeddings (K columns each) of F topics side by side.
 
-    previous, sentence, paragraph: which topics, in this order. Each has embeddings of its own,
-    F(T + 1)K parameters, with T topics. Tensors of a context: the topic of the previous sentence
+    previous, sentence, paragraph: which topics, in this order, each with embeddings apart:
+    F(T + 1)K parameters for T topics. Tensors of a context: the topic of the previous sentence
     (B, 1), then the sums (B, 1 + T) of the paragraph's words, if it has these.
-
-    topic_model: what learns the topics, a name of `lm.composition.TOPIC_MODELS`; topics_number: T.
+    topic_model: a name of `lm.composition.TOPIC_MODELS`; topics_number: T.
     """
 
     previous: ClassVar[bool] = False
@@ -62,7 +61,7 @@ class Topics(Context):
         self.topics = TopicModel(embedding.num_embeddings, topics_number)
         features = self.previous + self.sentence + self.paragraph
         shape = features, 1 + topics_number, embedding.embedding_dim
-        # one parameter of three dimensions, since Muon is not for embeddings
+        # a parameter of three dimensions, since Muon is not for embeddings
         self.tables = nn.Parameter(torch.empty(shape).uniform_(-0.1, 0.1))
         self.width = features * embedding.embedding_dim
 
@@ -113,7 +112,7 @@ class Topics(Context):
         if self.paragraph:
             topics.append(self.topics.of_sums(prepared.tensors[-1][row] + query))
         pairs = zip(topics, self.tables, strict=True)
-        return torch.cat([F.embedding(own, table) for own, table in pairs], dim=1)
+        return torch.cat([F.embedding(topic, table) for topic, table in pairs], dim=1)
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """The sentence's topic; with a paragraph its sorted words, whose sums are equal."""
@@ -132,7 +131,7 @@ class Topics(Context):
 
 
 class PreviousTopic(Topics):
-    """PrevSentTopic: sentences of one topic are one context, so that search states are topics."""
+    """PrevSentTopic: sentences of the same topic leave equal contexts: search states are topics."""
 
     sentences = 1
     previous = True
@@ -171,10 +170,8 @@ class GivenTopic(GivenContext):
     """The embedding, of the size of a word's, of the label of the sentence that is read.
 
     Ghosh et al. 2016, eq. 1 with a T that no topic model infers: the topic of the source sentence,
-    a dialog act, a speaker. What is given is not searched, so that the order is 0.
-    `<unk>`, a label that the training text has not, has an embedding too, which is trained where
-    the training text has it. Tensor of a context: the embedding (B, K). (R − 2)K parameters for R
-    words of the labels' vocabulary.
+    a dialog act, a speaker. `<unk>` has an embedding too, which is trained where the training text
+    has it. (R − 2)K parameters for R words of the labels' vocabulary.
     """
 
     may_carry_state = True

@@ -1,14 +1,11 @@
 """How words are predicted: softmax over the vocabulary, and logits taken for log-probabilities.
 
-`lm.composition.HEADS` names these and the other heads.
-
 Training of the self-normalised softmax keeps log Z near 0 by α (log Z)² beside −log p (Devlin et
 al. 2014, https://aclanthology.org/P14-1129), or by noise-contrastive estimation, which needs no
 penalty (`lm.objective`). A score needs no normaliser then: O(R) instead of O(V R). Its error is
 log Z, whose mean and standard deviation on a text `lm.evaluation` measures. Where negatives are
-sampled, Z is estimated from them: a penalty on the exact Z of a part of the targets has gradients
-for all words, which for rare words are nothing but the penalty's, and Adam makes whole steps of
-them (perplexity 79 instead of 60).
+sampled, Z is estimated from them: a penalty on the exact Z of some targets has gradients for all
+words, of which Adam makes whole steps for rare words (perplexity 79 instead of 60).
 """
 
 from __future__ import annotations
@@ -36,10 +33,7 @@ class Predictor(Protocol):
     """A head ready to score words."""
 
     def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores (M,) of words[m] after position parents[m], and (N,) of `</s>`, in nats.
-
-        features: (N, R) of the positions.
-        """
+        """Scores (M,) of words[m] after parents[m], and (N,) of `</s>`; features: (N, R)."""
         ...
 
 
@@ -65,56 +59,46 @@ class LinearPredictor:
         return with_column(features, 1.0), with_column(shifts, 0.0)
 
     def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
-        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed.
-
-        Called once, for it uses all threads.
-        """
+        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed."""
         return pair_log_sums(pairs, self.weight, self.backend)
 
     def pair_log_probs(
         self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Scores (M, C) of words and (N, C) of `</s>` in each context, given `log_z` (N, C)."""
+        """Scores (M, C) of words and (N, C) of `</s>` in each context; log_z is empty for 0."""
         columns, shifts = pair
         into, leave = self._logits(columns, parents, words)
-        into = (into[:, None] - log_z[parents]).add_(self.weight[words] @ shifts.T)
-        leave = (leave[:, None] - log_z).add_(shifts @ self.weight[END])
-        return into, leave
+        of_words, of_ends = (log_z[parents], log_z) if len(log_z) else (0.0, 0.0)
+        into = (self.weight[words] @ shifts.T).add_(into[:, None] - of_words)
+        return into, (leave[:, None] - of_ends) + shifts @ self.weight[END]
 
     def _logits(self, columns: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         return (columns[parents] * self.weight[words]).sum(dim=1), columns @ self.weight[END]
 
 
 def with_column(rows: Tensor, column: Tensor | float) -> Tensor:
-    """(N, R + 1): rows of a matrix or features, and beside them the bias or what multiplies it.
-
-    On CUDA zeros follow: `lm.backend.column_multiple`.
-    """
+    """(N, R + 1): rows and the bias or what multiplies it; zeros follow on CUDA."""
     width = rows.shape[1]
-    found = rows.new_zeros(len(rows), width + 1 + -(width + 1) % column_multiple(rows.device))
-    found[:, :width], found[:, width] = rows, column
-    return found
+    wide = rows.new_zeros(len(rows), width + 1 + -(width + 1) % column_multiple(rows.device))
+    wide[:, :width], wide[:, width] = rows, column
+    return wide
 
 
 class Head(nn.Module):
     """Base of the heads: training loss, normaliser and scores of words, here of a softmax.
 
-    linear: whether logits = features(h, c) · weight()ᵀ + bias, with features linear in the
-    hidden state h and the context's value c, so that all pairs are matrix products:
-    features(h, c + d) = features(h, c) + features(0, d); the predictor is a `LinearPredictor`.
-    normalised: whether the probabilities of all words sum to 1 exactly, so that no score is
-    above 0. sampled: whether `loss` can do with a sample of the words, and `nce_loss` trains the
-    head; for both, probabilities are the softmax of the logits of a linear head. predicts_end:
-    whether `</s>` is a word that is predicted; else its loss and its score are 0, and a sentence
-    is scored by its words alone. averaged: whether training minimises the mean of `loss` over a
-    sentence's words, instead of the sum. scorer: what the predictor of a linear head is.
+    A head is linear if logits = features(h, c) · weight()ᵀ + bias, with features linear in the
+    hidden state h and the context's value c: features(h, c + d) = features(h, c) + features(0, d),
+    so that all pairs are matrix products. Its predictor is a `LinearPredictor`, the `scorer`.
     """
 
     linear: ClassVar[bool] = True
-    normalised: ClassVar[bool] = True
+    normalised: ClassVar[bool] = True  # probabilities sum to 1 exactly: no score is above 0
+    # `loss` can do with a sample of the words, and `nce_loss` trains the head, whose probabilities
+    # are the softmax of its logits
     sampled: ClassVar[bool] = True
-    predicts_end: ClassVar[bool] = True
-    averaged: ClassVar[bool] = False
+    predicts_end: ClassVar[bool] = True  # else loss and score of `</s>` are 0
+    averaged: ClassVar[bool] = False  # training takes the mean of `loss` over a sentence's words
     scorer: ClassVar[type[LinearPredictor]] = LinearPredictor
     bias: Tensor
 
@@ -131,10 +115,7 @@ class Head(nn.Module):
         return features
 
     def sampler(self, counts: Tensor, samples: int) -> Proposal | None:
-        """Negatives for `loss` from word counts (V,).
-
-        None if the head is not `sampled`, for no samples, or for more than V / 4.
-        """
+        """Negatives for `loss` from word counts (V,); None for no samples, or more than V / 4."""
         if not self.sampled or not 0 < samples <= len(counts) // 4:
             return None
         return Proposal.from_counts(counts, samples)
@@ -183,19 +164,18 @@ class Head(nn.Module):
         """Exact log p (N, V) of all words, without gradient; O(N V R) time if `linear`.
 
         A linear head whose probabilities are no softmax of its logits overrides it. Other heads
-        score every word with their predictor, N V terms, one position or more at a time. `</s>`
-        has log p = −inf where it is not predicted.
+        score every word with their predictor. `</s>` has log p = −inf where it is not predicted.
         """
         if self.linear:
             return torch.log_softmax(linear(features, self.weight(), self.bias).float(), dim=1)
         predictor = self.predictor(Backend(features.device))
         every = torch.arange(len(self.bias), device=features.device)
-        found = []
+        tables = []
         for rows in torch.split(features, max(1, SCORED // len(every))):
             at = torch.arange(len(rows), device=rows.device).repeat_interleave(len(every))
             scores, _ = predictor.log_probs(rows, at, every.repeat(len(rows)))
-            found.append(torch.log_softmax(scores.float().view(len(rows), -1), dim=1))
-        return torch.cat(found)
+            tables.append(torch.log_softmax(scores.float().view(len(rows), -1), dim=1))
+        return torch.cat(tables)
 
     def score(self, features: Tensor, targets: Tensor) -> Tensor:
         """What the predictor gives as log p of each target, (N,) nats; exact if `normalised`."""
@@ -289,18 +269,9 @@ class LogitPredictor(LinearPredictor):
         """No normalisers: empty tensors."""
         return [(columns[:0], columns[:0].bool()) for columns, _ in pairs]
 
-    def pair_log_probs(
-        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Logits (M, C) of words and (N, C) of `</s>` in each context; O((N + M C) R) time."""
-        columns, shifts = pair
-        into, leave = self._logits(columns, parents, words)
-        of_words, of_end = self.weight[words] @ shifts.T, shifts @ self.weight[END]
-        return into[:, None] + of_words, leave[:, None] + of_end
-
 
 class SelfNormalised(LogitHead):
-    """Softmax trained so that log Z is near 0 and its logits are scores; no more parameters.
+    """Softmax trained so that log Z is near 0 and its logits are scores.
 
     The bias starts at −log V, and log Z therefore near 0, as in Devlin et al. 2014.
     """

@@ -1,8 +1,8 @@
 """The class-factored softmax: p(word | h) = p(class | h) · p(word | class, h), exactly.
 
 Goodman 2001 (https://arxiv.org/abs/cs/0108006), with classes by frequency as in Mikolov et al.
-2011 (Extensions of recurrent neural network language model). A word's normaliser is one of
-about √V classes and one of the words of its class: O(√V R) instead of O(V R).
+2011 (Extensions of recurrent neural network language model). A word has normalisers of about √V
+classes and of the words of its class: O(√V R) instead of O(V R).
 
 The expected work Σ_c p(c) · |c| of contiguous classes by frequency is least where Σ √p is equal
 for all of them (by the Cauchy–Schwarz inequality; "sqrt" in Mikolov's toolkit). Under Zipf's law
@@ -61,42 +61,40 @@ class ClassSoftmax(LogitHead):
         """−log p of each target, (N,) nats.
 
         In the parameters' precision: for bfloat16 oneDNN compiles a kernel for each shape, and
-        every class has another one in every update.
+        classes have new shapes in every update.
         """
         features = features.to(self.classes.dtype)
-        own = class_of(targets)
+        classes = class_of(targets)
         with torch.autocast(features.device.type, enabled=False):
-            of_class = exact_nll(features, self.classes, self.class_bias, own)
-            if features.is_cuda:
-                return of_class + self.within_by_rows(features, own, targets)
-            return of_class + self.within_by_class(features, own, targets)
+            of_class = exact_nll(features, self.classes, self.class_bias, classes)
+            within = self.within_by_rows if features.is_cuda else self.within_by_class
+            return of_class + within(features, classes, targets)
 
-    def within_by_class(self, features: Tensor, own: Tensor, targets: Tensor) -> Tensor:
+    def within_by_class(self, features: Tensor, classes: Tensor, targets: Tensor) -> Tensor:
         """−log p(word | class), (N,): a product for each class that occurs; O(N √V R)."""
-        order = own.argsort(stable=True)
-        counts = torch.bincount(own, minlength=len(self.sizes)).tolist()
+        order = classes.argsort(stable=True)
+        counts = torch.bincount(classes, minlength=len(self.sizes)).tolist()
         of_classes = zip(
             torch.split(features[order], counts),
             torch.split(self.weight(), self.sizes),
             torch.split(self.bias, self.sizes),
-            torch.split((targets - own.square())[order], counts),
+            torch.split((targets - classes.square())[order], counts),
             strict=True,
         )
         within = torch.cat([exact_nll(*columns) for columns in of_classes if len(columns[-1])])
         return torch.empty_like(within).index_copy(0, order, within)
 
-    def within_by_rows(self, features: Tensor, own: Tensor, targets: Tensor) -> Tensor:
-        """−log p(word | class), (N,): products with all words, `LOGITS` at a time; O(N V R).
+    def within_by_rows(self, features: Tensor, classes: Tensor, targets: Tensor) -> Tensor:
+        """−log p(word | class), (N,), by products with all words, `LOGITS` at a time; O(N V R).
 
-        Those outside of the class are left out of the sum. On a GPU the calls of √V small products
-        take longer than this arithmetic.
+        On a GPU the calls of √V small products take longer than this arithmetic.
         """
-        weight, bias, place = self.weight(), self.bias, targets - own.square()
+        weight, bias, place = self.weight(), self.bias, targets - classes.square()
         within = torch.arange(max(self.sizes), device=targets.device)
 
         def loss(rows: Tensor) -> Tensor:
-            ids = own[rows].square()[:, None] + within
-            outside = (within > 2 * own[rows, None]) | (ids >= len(bias))
+            ids = classes[rows].square()[:, None] + within
+            outside = (within > 2 * classes[rows, None]) | (ids >= len(bias))
             logits = F.linear(features[rows], weight, bias)
             chosen = logits.gather(1, ids.clamp(max=len(bias) - 1)).masked_fill(outside, -torch.inf)
             return cross_entropy(chosen, place[rows])
@@ -133,14 +131,14 @@ class ClassPredictor(LinearPredictor):
         at, targets, order, pieces = self.pieces(len(features), parents, words)
 
         def scores(piece: tuple[int, slice]) -> Tensor:
-            own, rows = piece
-            ids, inputs = words_of_class(own), columns[at[rows]]
+            number, rows = piece
+            ids, inputs = words_of_class(number), columns[at[rows]]
             logits = inputs @ self.weight[ids].T
             chosen = logits.gather(1, (targets[rows] - ids.start)[:, None])[:, 0]
-            return chosen - torch.logsumexp(logits, dim=1) + inputs @ self.classes[own]
+            return chosen - torch.logsumexp(logits, dim=1) + inputs @ self.classes[number]
 
-        found = torch.cat(self.backend.map(scores, pieces)) - log_z[at]
-        return _restored(found, order, len(words))
+        log_probs = torch.cat(self.backend.map(scores, pieces)) - log_z[at]
+        return _restored(log_probs, order, len(words))
 
     def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
         """Log normalisers (N, C) of the classes; O(N √V (R + C)) time."""
@@ -149,15 +147,12 @@ class ClassPredictor(LinearPredictor):
     def pair_log_probs(
         self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Scores (M, C) of words and (N, C) of `</s>` in each context.
-
-        O((N + M) √V (R + C) + C W R) time, with W the words of the classes that occur.
-        """
+        """Scores (M, C) of words and (N, C) of `</s>`; O((N + M) √V (R + C) + C V R) time."""
         columns, shifts = pair
         at, targets, order, pieces = self.pieces(len(columns), parents, words)
-        own = class_of(targets)
-        scores = (self.classes @ shifts.T)[own] - log_z[at]
-        scores += (columns @ self.classes.T)[at, own][:, None]
+        classes = class_of(targets)
+        scores = (self.classes @ shifts.T)[classes] - log_z[at]
+        scores += (columns @ self.classes.T)[at, classes][:, None]
         for number, rows in pieces:
             ids = words_of_class(number)
             weight, chosen = self.weight[ids], targets[rows] - ids.start
@@ -176,12 +171,12 @@ class ClassPredictor(LinearPredictor):
         """
         every = torch.arange(positions, device=words.device)
         at, targets = torch.cat([parents, every]), torch.cat([words, torch.full_like(every, END)])
-        own = class_of(targets)
-        order = own.argsort(stable=True)
+        classes = class_of(targets)
+        order = classes.argsort(stable=True)
         on_cuda = self.backend.device.type == "cuda"
         most = LOGITS // (2 * len(self.classes)) if on_cuda else ROWS["cpu"]
         pieces, begin = [], 0
-        for number, count in enumerate(torch.bincount(own).tolist()):
+        for number, count in enumerate(torch.bincount(classes).tolist()):
             end = begin + count
             pieces += [(number, slice(b, min(b + most, end))) for b in range(begin, end, most)]
             begin = end
@@ -189,13 +184,13 @@ class ClassPredictor(LinearPredictor):
 
 
 def _restored(scores: Tensor, order: Tensor, words: int) -> tuple[Tensor, Tensor]:
-    """Scores sorted by `_pieces` as those of the words and those of `</s>`, in their order."""
-    found = torch.empty_like(scores).index_copy(0, order, scores)
-    return found[:words], found[words:]
+    """Scores sorted by `pieces` as those of the words and those of `</s>`, in their order."""
+    restored = torch.empty_like(scores).index_copy(0, order, scores)
+    return restored[:words], restored[words:]
 
 
 def _sums_of_pairs(a: Tensor, b: Tensor, backend: Backend) -> Tensor:
-    """(N, C) of log Σ_w exp(a[n, w] + b[w, c]): one product of exponentials where these fit."""
+    """(N, C) of log Σ_w exp(a[n, w] + b[w, c]): a product of exponentials where these fit."""
     if float(a.abs().amax()) + float(b.abs().amax()) < REACH:
         return (a.exp() @ b.exp()).log_()
     rows = max(1, backend.floats // b.numel())

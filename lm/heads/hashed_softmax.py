@@ -4,10 +4,9 @@ The exact softmax over V words of f · Wᵀ + Σ_m D[h(history_m) + word]. Histo
 of the sentence (n-grams), or the words of the previous sentence. A word's id travels to the scores
 as a column of the features, 1 + id, or 0 where there is no word.
 
-The numbers stand in one table D of S slots, and pairs of a history and a next word share slots
-(Mahoney 2000; Mikolov 2012; Lin et al. 2015, eq. 8). Slot of (history, word t) is h(history) + t:
-the V words of a history have consecutive slots, so that a history is one gather, and rows of
-different histories overlap. With h(history) in 0 … S − V no row leaves the table.
+Pairs of a history and a next word share the S slots of a table D (Mahoney 2000; Mikolov 2012; Lin
+et al. 2015, eq. 8). Slot of (history, word t) is h(history) + t, with h(history) in 0 … S − V: the
+V words of a history have consecutive slots, and rows of different histories overlap.
 """
 
 from __future__ import annotations
@@ -85,28 +84,28 @@ class HashedLogits:
         return logits
 
     def of_targets(self, features: Tensor, slots: Tensor, targets: Tensor) -> Tensor:
-        """Logit (N,) of one word each; O(N (R + M)) time."""
-        own = (features * self.weight[targets]).sum(dim=1) + self.bias[targets]
+        """Logit (N,) of a word each; O(N (R + M)) time."""
+        logits = (features * self.weight[targets]).sum(dim=1) + self.bias[targets]
         added = self.table[slots.clamp(min=0) + targets[:, None]]
-        return own + added.masked_fill(slots < 0, 0.0).sum(dim=1)
+        return logits + added.masked_fill(slots < 0, 0.0).sum(dim=1)
 
 
 def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
     """First places (U,) of the distinct rows of an int32 matrix (N, C), and of which each is (N,).
 
-    Rows are compared by a hash. Should two different ones have the same, which the comparison with
-    the result shows, all rows count as distinct. O(N (C + log N)) time, O(N) memory.
+    Rows are compared by a hash. Should different rows have equal hashes, which is checked, all rows
+    count as distinct. O(N (C + log N)) time, O(N) memory.
     """
-    n, columns = len(rows), rows.unbind(1)  # one at a time: 8 bytes a number would be a lot
+    n, columns = len(rows), rows.unbind(1)  # singly: 8 bytes a number would be a lot
     every = torch.arange(n, device=rows.device)
     keys = torch.zeros_like(every)
     for column in columns:
         keys = (keys ^ column) * _MIX
         keys ^= (keys >> 32) & 0xFFFFFFFF
-    values, own = torch.unique(keys, return_inverse=True)
-    first = own.new_full((len(values),), n).scatter_reduce_(0, own, every, "amin")
-    same = all(torch.equal(column[first][own], column) for column in columns)
-    return (first, own) if same else (every, every)
+    values, group = torch.unique(keys, return_inverse=True)
+    first = group.new_full((len(values),), n).scatter_reduce_(0, group, every, "amin")
+    same = all(torch.equal(column[first][group], column) for column in columns)
+    return (first, group) if same else (every, every)
 
 
 def distinct_inputs(features: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,7 +117,7 @@ def distinct_inputs(features: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
 class HashedNLL(torch.autograd.Function):
     """−log p (N,) of targets under hashed logits, exactly, in float32.
 
-    At most `CHUNK` logits are in memory; equal rows of features and slots have one normaliser.
+    At most `CHUNK` logits are in memory; equal rows of features and slots share a normaliser.
     The gradient of the table is sparse, as `HashTable` says.
     """
 
@@ -134,19 +133,19 @@ class HashedNLL(torch.autograd.Function):
     ) -> Tensor:
         """O(U V (R + M) + N (R + M)) time for U distinct rows."""
         logits = HashedLogits(weight, bias, table)
-        first, own = distinct_inputs(features, slots)
+        first, group = distinct_inputs(features, slots)
         parts = _parts(len(weight), features[first], slots[first])
         log_z = torch.cat([torch.logsumexp(logits.of_all(f, s), dim=1) for f, s in parts])
-        ctx.save_for_backward(features, slots, targets, weight, bias, table, first, own, log_z)
-        return log_z[own] - logits.of_targets(features, slots, targets)
+        ctx.save_for_backward(features, slots, targets, weight, bias, table, first, group, log_z)
+        return log_z[group] - logits.of_targets(features, slots, targets)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """The gradient of a logit is its probability, less one for the target."""
-        features, slots, targets, weight, bias, table, first, own, log_z = ctx.saved_tensors
+        features, slots, targets, weight, bias, table, first, group, log_z = ctx.saved_tensors
         (d,) = gradients
         logits = HashedLogits(weight, bias, table)
-        shares = d.new_zeros(len(first)).index_add_(0, own, d)
+        shares = d.new_zeros(len(first)).index_add_(0, group, d)
         d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
         of_table = _TableGradient.of(slots[first], table, len(weight))
         means = []  # of the words' weights
@@ -159,7 +158,7 @@ class HashedNLL(torch.autograd.Function):
             of_table.add(s, p)
         d_weight.index_add_(0, targets, -d[:, None] * features)
         d_bias.index_add_(0, targets, -d)
-        d_features = d[:, None] * (torch.cat(means)[own] - weight[targets])
+        d_features = d[:, None] * (torch.cat(means)[group] - weight[targets])
         d_table = of_table.less(slots, targets, d)
         return d_features, None, None, d_weight, d_bias, d_table
 
@@ -178,8 +177,8 @@ def hashed_nll(features: Tensor, slots: Tensor, targets: Tensor, logits: HashedL
 class _TableGradient:
     """Gradient of the table, summed row by row.
 
-    begins: (G,) first slots of the distinct rows that were read, ascending, of V slots each; sums:
-    (G, V), of which a row is one history, or (S,) where these would be too many.
+    begins: (G,) first slots of the distinct rows that were read, ascending; sums: (G, V), a row for
+    each history, or (S,) where these would be too many.
     """
 
     begins: Tensor
@@ -208,12 +207,12 @@ class _TableGradient:
                 self.sums.index_add_(0, places.flatten(), terms[at].flatten())
 
     def less(self, slots: Tensor, targets: Tensor, terms: Tensor) -> Tensor:
-        """The gradient (S,), with terms (N,) taken away at one word of each row of `slots`."""
+        """The gradient (S,), with terms (N,) taken away at a word of each row of `slots`."""
         at, column = (slots >= 0).nonzero().unbind(1)
-        found, word, minus = slots[at, column], targets[at], -terms[at]
+        slot, word, minus = slots[at, column], targets[at], -terms[at]
         if self.sums.ndim == 1:
-            return self.sums.index_add(0, found + word, minus)
-        rows = torch.searchsorted(self.begins, found)
+            return self.sums.index_add(0, slot + word, minus)
+        rows = torch.searchsorted(self.begins, slot)
         sums = self.sums.index_put((rows, word), minus, accumulate=True)
         every = torch.arange(self.words, device=slots.device)
         places = (self.begins[:, None] + every).flatten()
@@ -347,8 +346,8 @@ class HashedBagSoftmax(LinSoftmax):
         """(N, R + M) features of the softmax, and the words of the bag."""
         if c is None:
             raise TypeError("the head of a bag of words needs a context's value")
-        own = self.layer.features(h, c[:, : self.context])
-        return torch.cat([own.float(), c[:, self.context :]], dim=1)
+        of_layer = self.layer.features(h, c[:, : self.context])
+        return torch.cat([of_layer.float(), c[:, self.context :]], dim=1)
 
     def slots(self, ids: Tensor) -> Tensor:
         """First slots (N, M) of the words of the bag."""
@@ -357,8 +356,8 @@ class HashedBagSoftmax(LinSoftmax):
     def exact_loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """−log p of words, 0 of `</s>`."""
         words = (targets != END).nonzero()[:, 0]
-        found = super().exact_loss(features[words], targets[words])
-        return found.new_zeros(len(targets)).index_copy(0, words, found)
+        nll = super().exact_loss(features[words], targets[words])
+        return nll.new_zeros(len(targets)).index_copy(0, words, nll)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,21 +370,21 @@ class HashedPredictor:
 
     def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of words and of `</s>`; O(U V (R + M)) time for U distinct features."""
-        own, slots = self.head.split(features)
-        log_z = self._normalisers(own, slots)
+        dense, slots = self.head.split(features)
+        log_z = self._normalisers(dense, slots)
         ends = torch.full_like(log_z, END, dtype=torch.long)
-        into = self.logits.of_targets(own[parents], slots[parents], words) - log_z[parents]
+        into = self.logits.of_targets(dense[parents], slots[parents], words) - log_z[parents]
         if not self.head.predicts_end:
             return into.masked_fill(words == END, 0.0), torch.zeros_like(log_z)
-        return into, self.logits.of_targets(own, slots, ends) - log_z
+        return into, self.logits.of_targets(dense, slots, ends) - log_z
 
     def _normalisers(self, features: Tensor, slots: Tensor) -> Tensor:
         """(N,) of log Σ_v exp(logit), equal features once; memory: `Backend.floats` a thread."""
-        first, own = distinct_inputs(features, slots)
+        first, group = distinct_inputs(features, slots)
         places = self.backend.pieces(first, ROWS[self.backend.device.type])
         with self.backend.large_products():
-            found = self.backend.map(lambda at: self._log_sums(features[at], slots[at]), places)
-        return torch.cat(found)[own]
+            sums = self.backend.map(lambda at: self._log_sums(features[at], slots[at]), places)
+        return torch.cat(sums)[group]
 
     def _log_sums(self, features: Tensor, slots: Tensor) -> Tensor:
         number = len(self.logits.weight)
@@ -393,10 +392,8 @@ class HashedPredictor:
         def attempt(floats: int) -> Tensor:
             most = max(16, floats // max(1, len(features)))
             blocks = (slice(a, min(a + most, number)) for a in range(0, number, most))
-            sums = [
-                torch.logsumexp(self.logits.of_all(features, slots, block), dim=1)
-                for block in blocks
-            ]
+            logits = (self.logits.of_all(features, slots, block) for block in blocks)
+            sums = [torch.logsumexp(of_block, dim=1) for of_block in logits]
             return torch.logsumexp(torch.stack(sums), dim=0)
 
         return self.backend.within_memory(attempt)

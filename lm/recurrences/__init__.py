@@ -10,6 +10,7 @@ which is computed once per distinct word, since it does not depend on the state.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import torch
@@ -34,7 +35,7 @@ class Recurrence(nn.Module):
     Subclasses define `gates` (pre-activations per unit fed by the input), `tensors` (of a
     layer's state, its hidden state first) and `cell`; or `memory`, if there is an `output_gate`:
     the state of a layer is then (h, c) with h = o∘tanh(c), c a memory cell and o a gate.
-    recurrent: the matrix from hidden state to pre-activations of each layer; width: columns of
+    recurrent: matrices from hidden states to pre-activations, one a layer; width: columns of
     `output`, H unless there are no hidden states.
     """
 
@@ -55,10 +56,7 @@ class Recurrence(nn.Module):
         self.bias = nn.ParameterList(torch.zeros(self.gates * self.hidden) for _ in widths)
 
     def initialise(self, embedding: nn.Embedding) -> None:
-        """Draw initial weights that depend on the vocabulary; here none.
-
-        Called on the recurrence of the words, with their embedding, once a model is made.
-        """
+        """Draw weights that depend on the vocabulary, once a model is made; here none."""
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
         """Share (B, gates · H) of input columns `first …` in layer 1's pre-activations.
@@ -69,14 +67,11 @@ class Recurrence(nn.Module):
         return linear(inputs, weight, self.bias[0] if first == 0 else None)
 
     def project_sum(self, vectors: Tensor) -> Tensor:
-        """Change (B, gates · H) of layer 1's pre-activations by vectors added to the inputs.
-
-        vectors: (B, d), for the input columns 0 … d − 1.
-        """
+        """Change (B, gates · H) of layer 1's pre-activations by vectors (B, d) added to inputs."""
         return F.linear(vectors, self.lower[0][:, : vectors.shape[-1]])
 
     def step(self, projected: Tensor, state: State, added: Addend | None = None) -> State:
-        """State after one more input, given its projection (B, gates · H).
+        """State after another input, of which projected (B, gates · H) is the projection.
 
         added: where there is an `output_gate`, the top layer's h is o∘tanh(c + added(c)).
         """
@@ -84,38 +79,48 @@ class Recurrence(nn.Module):
         for layer in range(self.layers):
             if layer:
                 projected = self.project_below(layer, following[-self.tensors])
-            own = slice(layer * self.tensors, (layer + 1) * self.tensors)
-            if not self.output_gate:
-                following.extend(self.cell(layer, projected, state[own]))
-                continue
-            c, o = self.memory(layer, projected, state[own])
-            seen = c + added(c) if added is not None and layer + 1 == self.layers else c
-            following.extend((o * torch.tanh(seen), c))
+            addend = added if layer + 1 == self.layers else None
+            following += self.cell(layer, projected, self._of_layer(layer, state), addend)
         return tuple(following)
 
-    def project_below(self, layer: int, below: Tensor) -> Tensor:
-        """Pre-activations (B, gates · H) of a layer above the first, from the one below it."""
-        return F.linear(below, self.lower[layer], self.bias[layer])
+    def _of_layer(self, layer: int, state: State) -> State:
+        return state[layer * self.tensors : (layer + 1) * self.tensors]
 
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        """State of one layer after one input, (B, H) each, if there is no `output_gate`."""
-        raise TypeError("a recurrence defines its cell, or its memory and output gate")
+    def project_below(self, layer: int, below: Tensor) -> Tensor:
+        """Pre-activations (N, gates · H) of a layer above the first, from the layer below it."""
+        return linear(below, self.lower[layer], self.bias[layer])
+
+    def cell(
+        self, layer: int, projected: Tensor, state: State, added: Addend | None = None
+    ) -> State:
+        """State of a layer after an input, (B, H) each; here of cells with an `output_gate`."""
+        c, o = self.memory(layer, projected, state)
+        return o * torch.tanh(c if added is None else c + added(c)), c
 
     def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """Memory cell and output gate, (B, H) each, of one layer after one input, if there are."""
+        """Memory cell and output gate, (B, H) each, of a layer after an input, if there are."""
         raise TypeError("a recurrence defines its cell, or its memory and output gate")
 
-    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
-        """States after every input of packed sentences, (N, H) each.
+    def unroll(self, projected: Tensor, state: State, sizes: Sizes) -> State:
+        """States after every input of packed sentences, (N, H) each, layer by layer.
 
         projected: (N, gates · H) in packed order; state: (B, H) each; sizes: sentences alive
         at each time step.
         """
-        states: list[State] = []
-        for step in torch.split(projected, list(sizes)):
-            state = self.step(step, tuple(tensor[: len(step)] for tensor in state))
-            states.append(state)
-        return tuple(torch.cat(column) for column in zip(*states, strict=True))
+        states: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = self.project_below(layer, states[-self.tensors])
+            states += self.unroll_layer(layer, projected, self._of_layer(layer, state), sizes)
+        return tuple(states)
+
+    def unroll_layer(self, layer: int, projected: Tensor, state: State, sizes: Sizes) -> State:
+        """States of a layer, (N, H) each; here step by step."""
+        steps: list[State] = []
+        for rows in torch.split(projected, list(sizes)):
+            state = self.cell(layer, rows, tuple(tensor[: len(rows)] for tensor in state))
+            steps.append(state)
+        return tuple(map(torch.cat, zip(*steps, strict=True)))
 
     def start(self, batch: int) -> State:
         """State before any input: zeros."""
@@ -137,6 +142,27 @@ class Recurrence(nn.Module):
     def like(self, inputs: int) -> Self:
         """A new recurrence of this kind and size over inputs of another size."""
         return type(self)(inputs, self.hidden, self.layers)
+
+
+def before_each(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:
+    """The state (N, H) that each position started from: one step earlier, or `first`."""
+    parts, begin = [first[: sizes[0]]], 0
+    for size, following in pairwise(sizes):
+        parts.append(states[begin : begin + following])
+        begin += size
+    return torch.cat(parts)
+
+
+def packed(lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows (N,) and time steps (N,) of the positions of B sequences, packed, and sizes (T,).
+
+    The longest sequence comes first at each time step.
+    """
+    order = torch.argsort(lengths, descending=True, stable=True)
+    longest = int(lengths.max()) if len(lengths) else 0
+    alive = torch.arange(longest, device=lengths.device) < lengths[order, None]
+    time, rank = alive.T.nonzero(as_tuple=True)
+    return order[rank], time, alive.sum(dim=0)
 
 
 def uniform(rows: int, columns: int) -> nn.Parameter:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import linear
-from lm.recurrences import Addend, Recurrence, State, uniform
+from lm.recurrences import Addend, Recurrence, Sizes, State, uniform
 
 FIRST = 0.1  # each number of the states before any input (Lin et al. 2015, §4.3)
 
@@ -17,8 +17,8 @@ FIRST = 0.1  # each number of the states before any input (Lin et al. 2015, §4.
 class SimpleRNN(Recurrence):
     """h' = σ(W_x u + W_h h + b) (Elman 1990): the sigmoid that Ji et al. 2016, §2.1, allow.
 
-    It is the cell of Mikolov et al. 2010. Parameters: H(d + H + 1) a layer. activation: in place of
-    σ in subclasses.
+    It is the cell of Mikolov et al. 2010. Parameters: H(d + H + 1) a layer. Subclasses have another
+    activation.
     """
 
     gates = 1
@@ -29,7 +29,9 @@ class SimpleRNN(Recurrence):
         super().__init__(inputs, hidden, layers)
         self.recurrent = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
 
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+    def cell(
+        self, layer: int, projected: Tensor, state: State, added: Addend | None = None
+    ) -> State:
         """(h',) of one layer."""
         (h,) = state
         return (self.activation(projected.to(h.dtype) + F.linear(h, self.recurrent[layer])),)
@@ -50,9 +52,9 @@ class HTanh(SimpleRNN):
 class OneHotHTanh(HTanh):
     """HTanh layers over 1-of-V words, as Lin et al. 2015 write them (eqs. 4 and 10).
 
-    W w is a row of the embedding, which therefore has H columns and enters as it is, and so are
-    sums of such rows; only other inputs, such as a context's value, have a matrix. No biases.
-    Parameters: H² and H a column of other inputs in layer 1, 2H² in others.
+    W w is a row of the embedding, which has H columns and enters as it is, as sums of rows do; only
+    other inputs, such as a context's value, have a matrix. No biases. Parameters: H² and H a column
+    of other inputs in layer 1, 2H² in others.
 
     States begin as vectors of 0.1: the paper says so of hs_0 (§4.3), and lets the word level be
     initialised in the same way (§5.2), as the model of Mikolov et al. 2010, which it extends, is.
@@ -83,8 +85,8 @@ class OneHotHTanh(HTanh):
         return vectors
 
     def project_below(self, layer: int, below: Tensor) -> Tensor:
-        """Pre-activations (B, H) of a layer above the first, without a bias."""
-        return F.linear(below, self.lower[layer - 1])
+        """Pre-activations (N, H) of a layer above the first, without a bias."""
+        return linear(below, self.lower[layer - 1])
 
     def start(self, batch: int) -> State:
         """State before any input: 0.1 everywhere."""
@@ -94,8 +96,7 @@ class OneHotHTanh(HTanh):
 class NoRecurrence(Recurrence):
     """No hidden states: scores do not depend on the words read before in the sentence.
 
-    Its state has no columns, but the rows of others. `hidden` and `layers` are the sizes that
-    contexts take for their own recurrences.
+    Its state has no columns. `hidden` and `layers` are sizes for the recurrences of contexts.
     """
 
     gates = 0
@@ -118,7 +119,7 @@ class NoRecurrence(Recurrence):
         """(B, 0)."""
         return (projected,)
 
-    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+    def unroll(self, projected: Tensor, state: State, sizes: Sizes) -> State:
         """(N, 0)."""
         return (projected,)
 

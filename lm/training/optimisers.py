@@ -1,14 +1,16 @@
-"""How gradients become updates of the weights: optimisers by name, clipping, and the learning rate.
+"""The weights of a model in training: initial ones, updates from gradients, averages.
 
-A module states by `sparse = True` that its own parameters are so large, and used by so few
-positions, that an update must not touch all of their entries: tables of hashed features. They
-are trained beside the others, on sparse or dense gradients, without decay and clipping: by SGD if
-the others are, else by AdaGrad.
+A module states by `sparse = True` that its parameters are so large, and used by so few positions,
+that an update must not touch all of their entries: tables of hashed features. They are trained
+beside the others, without decay and clipping: by SGD if the others are, else by AdaGrad. A module
+whose parameters stack several matrices or vectors of its equations says so by a method
+`blocks(tensor)`: views of a parameter, each a matrix or a vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,11 +20,56 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adadelta, Adagrad, AdamW, Optimizer
 
 from lm.backend import fast_bfloat16
+from lm.model import DocumentLM
 
 Parameters = Sequence[nn.Parameter]
 
-# Muon
+# Initial weights
 
+Blocks = Callable[[Tensor], Sequence[Tensor]]
+
+
+def _whole(tensor: Tensor) -> Sequence[Tensor]:
+    return (tensor,)
+
+
+@torch.no_grad()
+def glorot(model: nn.Module, seed: int) -> None:
+    """Every matrix U(±√(6 / (rows + columns))), every vector of d numbers U(±√(6 / d)).
+
+    Glorot & Bengio 2010, and for vectors Ji et al.'s program, for which each word's embedding is
+    a vector. Sparse parameters keep their values.
+    """
+    kept = {id(parameter) for parameter in sparse_parameters(model)}
+    generator = torch.Generator().manual_seed(seed)
+    for parameter, blocks, by_rows in _parameters(model, _whole):
+        if id(parameter) in kept:
+            continue
+        kept.add(id(parameter))  # tied ones are met twice
+        for block in blocks(parameter):
+            if block.numel():
+                bound = (6 / (block.shape[-1] if by_rows else sum(block.shape))) ** 0.5
+                drawn = torch.rand(block.shape, generator=generator)
+                block.copy_((2 * drawn - 1) * bound)
+
+
+def _parameters(module: nn.Module, blocks: Blocks) -> Iterator[tuple[Tensor, Blocks, bool]]:
+    """Parameters, the views of each that its owner defines, and whether their rows are vectors."""
+    blocks = getattr(module, "blocks", blocks)
+    for parameter in module.parameters(recurse=False):
+        yield parameter, blocks, isinstance(module, nn.Embedding)
+    for child in module.children():
+        yield from _parameters(child, blocks if isinstance(child, nn.ParameterList) else _whole)
+
+
+# own: the weights with which the parts were made
+INITIALISATIONS: Mapping[str, Callable[[nn.Module, int], None]] = {
+    "own": lambda model, seed: None,
+    "glorot": glorot,
+}
+
+
+# Muon
 
 MUON_STATE = ("momentum_buffer",)
 MOMENTUM = 0.95
@@ -36,29 +83,28 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     Computed in `dtype`: `ITERATIONS` · (4 R + 2 min(R, C)) · min(R, C) · C multiplications, R ≤ C.
     """
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    found = wide.to(dtype)
-    found = found / found.norm().clamp(min=1e-7)
+    x = wide.to(dtype)
+    x = x / x.norm().clamp(min=1e-7)
     first, third, fifth = COEFFICIENTS
     for _ in range(ITERATIONS):
-        square = found @ found.T
+        square = x @ x.T
         factor = torch.addmm(square, square, square, beta=third, alpha=fifth)
-        found = torch.addmm(found, factor, found, beta=first)
-    return found if wide is matrix else found.T
+        x = torch.addmm(x, factor, x, beta=first)
+    return x if wide is matrix else x.T
 
 
 class MuonWithAdamW(Optimizer):
     """Muon for `matrices`, beside `others`, an AdamW of other parameters.
 
     Muon with Nesterov momentum (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/)
-    makes the momentum of a matrix orthogonal, by five Newton–Schulz iterations, before it is
-    subtracted. It is meant for matrices between layers of units, not for tables with a row for each
-    word. torch's own class iterates in bfloat16 on every machine; this one only where the hardware
-    is fast with it: a CPU without such instructions takes 30 times as long as in float32. Updates
-    are scaled by 0.2 √max(rows, columns), to the size of AdamW's (Liu et al. 2025,
+    makes the momentum of a matrix between layers orthogonal, by five Newton–Schulz iterations,
+    before it is subtracted. `torch.optim.Muon` iterates in bfloat16 on every machine: a CPU without
+    such instructions takes 30 times as long as in float32. Updates are scaled by
+    0.2 √max(rows, columns), to the size of AdamW's (Liu et al. 2025,
     https://arxiv.org/abs/2502.16982).
 
-    One learning rate serves both. The group of the matrices is the last one, and has an entry
-    `state`: names of the tensors kept for its parameters.
+    The learning rate serves both. The group of the matrices is the last, and has an entry `state`:
+    names of the tensors kept for its parameters.
     """
 
     def __init__(
@@ -69,9 +115,9 @@ class MuonWithAdamW(Optimizer):
         rate: float,
         decay: float,
     ) -> None:
-        own = {"params": list(matrices), "state": MUON_STATE, "lr": rate, "weight_decay": decay}
+        muon = {"params": list(matrices), "state": MUON_STATE, "lr": rate, "weight_decay": decay}
         self._others = others
-        super().__init__([*others.param_groups, *([own] if matrices else [])], {})
+        super().__init__([*others.param_groups, *([muon] if matrices else [])], {})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # of no closure
@@ -79,10 +125,12 @@ class MuonWithAdamW(Optimizer):
 
         The AdamW works on its groups, and on the state, of the whole, which may have been restored.
         """
-        self._others.param_groups = [one for one in self.param_groups if "state" not in one]
+        self._others.param_groups = [group for group in self.param_groups if "state" not in group]
         self._others.state = self.state
         self._others.step()
-        for group in (one for one in self.param_groups if "state" in one):
+        for group in self.param_groups:
+            if "state" not in group:
+                continue
             rate, decay = group["lr"], group["weight_decay"]
             for matrix in group["params"]:
                 if matrix.grad is None:
@@ -104,9 +152,8 @@ class SparseAdaGrad(Optimizer):
     """θ ← θ − lr · g / √(a + Σ g²), where the gradient g has entries; no weight decay.
 
     AdaGrad (Duchi et al. 2011) on the numbers that have a gradient. Adam would make whole steps of
-    the gradients of words that are not observed, which are tiny, because it divides by their size;
-    AdaGrad divides by √(a + Σ g²), and a, the square of what one observed word contributes, keeps
-    tiny gradients tiny.
+    the tiny gradients of words that are not observed; here a, the square of what an observed word
+    contributes, keeps them tiny.
 
     divisor: of the summed loss of an update; a = 1 / divisor². O(entries) time for a sparse
     gradient, whose equal indices add up; memory: 8 bytes a number. Groups have an entry `state`, as
@@ -139,9 +186,9 @@ class SparseAdaGrad(Optimizer):
                 total.index_add_(0, at, gradient._values())
                 g = total[at]  # no sorting: what is written for equal indices is equal, too
                 total[at] = 0.0
-                own = sums[at].addcmul_(g, g)
-                sums[at] = own
-                parameter[at] = parameter[at] - rate * g / own.sqrt()
+                squares = sums[at].addcmul_(g, g)
+                sums[at] = squares
+                parameter[at] = parameter[at] - rate * g / squares.sqrt()
 
 
 def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
@@ -159,12 +206,11 @@ FUSED = (SGD, Adagrad)
 class Optimiser:
     """An optimiser, that of the sparse parameters beside it, and what both keep.
 
-    create: makes that of some parameters, of a learning rate, a weight decay and, if known, the
-    numbers of rows of tables of words. sparse: makes that of some parameters, of a learning rate
-    and the divisor of the summed loss of an update. sparse_rate: learning rate of the sparse
-    parameters, times that of the others. state: names of the tensors that are kept for each
-    parameter, unless a parameter group names its own: `step` is a number, others have the
-    parameter's shape.
+    create: of parameters, a learning rate, a weight decay and, if known, the numbers of rows of
+    tables of words. sparse: of parameters, a learning rate and the divisor of the summed loss of an
+    update. sparse_rate: factor of the learning rate of the sparse parameters. state: names of the
+    tensors that are kept for each parameter, unless its group names others: `step` is a number,
+    others have the parameter's shape.
     """
 
     create: Callable[..., Optimizer]
@@ -206,7 +252,7 @@ def _of_torch(
     decay: float,
     tables: Collection[int] = (),
 ) -> Optimizer:
-    """An optimiser of torch, in one pass over the numbers where it has one for a CPU."""
+    """An optimiser of torch, fused where that is possible on a CPU."""
     fused = {"fused": True} if kind in FUSED and parameters[0].device.type == "cpu" else {}
     return kind(parameters, lr=rate, weight_decay=decay, **fused)
 
@@ -215,13 +261,12 @@ def _of_torch(
 _SGD, _ADAGRAD = partial(_of_torch, SGD), partial(_of_torch, Adagrad)
 _ADADELTA = partial(_of_torch, partial(Adadelta, rho=0.95, eps=1e-6))
 
-# AdaGrad's rate for tables is 0.3 where that of the others is usual: then bigrams and bags of
-# 72,000 words of the PTB have lower perplexities than with a third of it; bags have higher ones
-# with three times that.
+# AdaGrad's rate for tables is 0.3 where that of the others is usual: bigrams and bags of 72,000
+# words of the PTB have lower perplexities than with a third of it, bags than with three times that
 OPTIMISERS: Mapping[str, Optimiser] = {
     "adamw": Optimiser(_adamw, SparseAdaGrad, 100.0, ("step", "exp_avg", "exp_avg_sq")),
     "muon": Optimiser(_muon, SparseAdaGrad, 30.0, ("step", "exp_avg", "exp_avg_sq")),
-    "sgd": Optimiser(_SGD, lambda own, rate, _: SGD(own, lr=rate), 1.0),  # Mikolov's toolkit
+    "sgd": Optimiser(_SGD, lambda tables, rate, _: SGD(tables, lr=rate), 1.0),  # Mikolov's toolkit
     "adagrad": Optimiser(_ADAGRAD, SparseAdaGrad, 1.0, ("step", "sum")),
     "adadelta": Optimiser(_ADADELTA, SparseAdaGrad, 0.3, ("step", "square_avg", "acc_delta")),
 }
@@ -238,6 +283,28 @@ def clip(parameters: Iterable[nn.Parameter], norm: float) -> None:
         gradient.mul_(scale)
 
 
+class WeightAverage:
+    """Polynomial-decay average of Shamir & Zhang 2013 (https://arxiv.org/abs/1212.1824).
+
+    After update t: average += (weights − average) / (1 + share · (t − 1)), an exponential average
+    over about the last `share` of the updates so far; share 1 is their mean. It does not depend on
+    the run's end, which a time limit leaves open. `model` has the averaged weights.
+    """
+
+    def __init__(self, model: DocumentLM, share: float) -> None:
+        # sparse tables are shared with the model, not averaged: an update reads little of them
+        shared: dict[int, object] = {id(p): p for p in sparse_parameters(model)}
+        self.share, self.model = share, deepcopy(model, shared)
+
+    @torch.no_grad()
+    def add(self, model: DocumentLM, update: int) -> None:
+        """Take in the weights after an update; updates count from 1. O(parameters) time."""
+        weight = 1 / (1 + self.share * (update - 1))
+        for average, new in zip(self.model.parameters(), model.parameters(), strict=True):
+            if average is not new:
+                average.lerp_(new, weight)
+
+
 # The learning rate over a stage of training, below its peak
 
 
@@ -251,25 +318,16 @@ class Position:
     halvings: int
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """The rate of the next update, of the peak and the place."""
-
-    rate: Callable[[float, Position], float]
-
-
 def _annealed(peak: float, at: Position) -> float:
-    """Rises over the first 2 % of the updates (or 200), then falls to zero linearly.
-
-    A ramp of the updates times a ramp of the budget, which may be time.
-    """
+    """Rises over the first 2 % of the updates (or 200), then falls to zero with the budget."""
     warm = min(1.0, (at.update + 1) / min(200.0, 0.02 * at.updates + 1))
     return peak * warm * max(1.0 - at.share_done, 1e-3)
 
 
-# halving: half the rate after each epoch whose training loss has risen (Lin et al. 2015, §4.2)
-SCHEDULES: Mapping[str, Schedule] = {
-    "annealed": Schedule(_annealed),
-    "constant": Schedule(lambda peak, at: peak),
-    "halving": Schedule(lambda peak, at: peak * 0.5**at.halvings),
+# the rate of the next update, of the peak and the position; halving: half of it after each epoch
+# whose training loss has risen (Lin et al. 2015, §4.2)
+SCHEDULES: Mapping[str, Callable[[float, Position], float]] = {
+    "annealed": _annealed,
+    "constant": lambda peak, at: peak,
+    "halving": lambda peak, at: peak * 0.5**at.halvings,
 }

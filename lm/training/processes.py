@@ -22,11 +22,10 @@ from lm.sentences import Rows
 
 @dataclass
 class Processes:
-    """Processes that work together, or one alone.
+    """Processes that work together, or this process alone.
 
-    rank: which of them this is, from 0 on; number: how many there are. Several have torch's process
-    group; barriers: the group of `wait`, if it is another one. Every method but `share` waits for
-    all processes to call it.
+    rank: of this process, from 0 on; number: how many there are. barriers: the group of `wait`, if
+    that is not torch's default. Every method but `share` waits for all processes to call it.
     """
 
     rank: int = 0
@@ -39,16 +38,13 @@ class Processes:
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all processes in their order, pickled where there are several."""
-        found: list[Any] = [value] * self.number
+        values: list[Any] = [value] * self.number
         if self.number > 1:
-            dist.all_gather_object(found, value)
-        return found
+            dist.all_gather_object(values, value)
+        return values
 
     def wait(self) -> None:
-        """Return when all processes have called this; signals are handled meanwhile.
-
-        RuntimeError if another process has ended.
-        """
+        """Return when all processes have called this; RuntimeError if another process has ended."""
         if self.number == 1:
             return
         barrier = dist.barrier(self.barriers, async_op=True)
@@ -57,7 +53,7 @@ class Processes:
         barrier.wait()
 
     def share(self, streams: int) -> slice:
-        """The streams that this process reads: every `number`-th one."""
+        """The streams that this process reads: every `number`-th."""
         return slice(self.rank, streams, self.number)
 
     def totals(self, *values: float) -> list[float]:
@@ -77,13 +73,14 @@ class Processes:
         if self.number == 1:
             return
         trained = list(parameters)
-        found = zip(*self.gather([p.grad is not None for p in trained]), strict=True)
-        for parameter, flags in zip(trained, found, strict=True):
+        used = zip(*self.gather([p.grad is not None for p in trained]), strict=True)
+        for parameter, flags in zip(trained, used, strict=True):
             if any(flags):
-                own = parameter.grad
-                own = torch.zeros_like(parameter) if own is None else own.detach()
-                parameter.grad = own.to_dense() if own.is_sparse else own.contiguous()
-                self.add(parameter.grad)
+                gradient = parameter.grad
+                gradient = torch.zeros_like(parameter) if gradient is None else gradient.detach()
+                dense = gradient.to_dense() if gradient.is_sparse else gradient.contiguous()
+                self.add(dense)
+                parameter.grad = dense
 
     def gather_rows(self, rows: Rows, streams: int) -> Rows:
         """Rows of all streams, on the CPU, of which each process has those of its share."""
@@ -100,7 +97,7 @@ _POLL_SECONDS = 0.05
 
 @contextmanager
 def joined(device: torch.device, patience: timedelta | None = None) -> Iterator[Processes]:
-    """The processes of this run: those of `torchrun`, if it has started this one.
+    """The processes of this run: those of `torchrun`, if it has started this process.
 
     patience: how long `Processes.wait` waits; all else waits as long as torch's defaults say.
     """

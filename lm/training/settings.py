@@ -1,6 +1,6 @@
-"""Settings of a training, and their values by recipe: what `train-lm` is given, and its defaults.
+"""Settings of a training, and their values by recipe: the options of `train-lm`, and defaults.
 
-`strong` is for use. `paper` is the training that a model's own paper prints, as far as it does,
+`strong` is for use. `paper` is the training that the paper of a model prints, as far as it does,
 and `code` that of its authors' program: a composition names its family of papers
 (`lm.composition.Composition.recipe`). What a paper leaves open is our choice and says so here.
 """
@@ -30,14 +30,9 @@ def _rate(default: float, help: str, most: float = 0.95, **more: Any) -> Any:
 class Settings:
     """Settings of a run.
 
-    negatives: words sampled in an update. For the likelihood 0, or more than a quarter of V, means
-    the exact softmax; for NCE they are the k noise words of a target, of which there is at least 1.
-    epochs: at most, of each stage; patience: validations without a new best after which a stage
-    ends; accumulate: segments of each stream in an update; context_noise: share of sentences that
-    enter contexts as corrupted copies (`lm.noise.Corruption`); averaging: share of a stage's
-    updates so far over which weights are averaged (`lm.training.weights`); auxiliary_weight: factor
-    of a context's own loss where it is added to that of the words. Defaults are those of runs from
-    before a setting existed; the recipes have those of `train-lm`.
+    Defaults are those of runs from before a setting existed; the recipes have those of `train-lm`.
+    negatives: for the likelihood 0, or more than a quarter of V, means the exact softmax; for NCE
+    they are the k noise words of a target, at least 1. context_noise: see `lm.noise.Corruption`.
     """
 
     epochs: int = _number(5, "Number of passes over the training text, at most, in each stage")
@@ -200,20 +195,19 @@ SIZES: Mapping[str, Size] = {
 
 Values: TypeAlias = Mapping[str, bool | int | float | str]
 
-# Chosen on 1.8 M words of subtitles: one epoch of rnnlm without dropout has perplexity 38.0 in 71 s
+# Chosen on 1.8 M words of subtitles: an epoch of rnnlm without dropout has perplexity 38.0 in 71 s
 # of a CPU, where AdamW at 0.003 with 64 streams and dropout had 65.7 in 97 s. On 16 M words twenty
-# minutes of one core give 36.6 (rnnlm) and 34.8 (codclm), where an epoch of AdamW in half an hour
+# minutes of a core give 36.6 (rnnlm) and 34.8 (codclm), where an epoch of AdamW in half an hour
 # gave 39.6 and 35.8. Averages of the weights gain nothing where the rate falls to zero. Corrupted
-# contexts cost codclm nothing in clean ones (48.0 and 48.1), and bring 0.9 % in corrupted ones
-# (49.2 and 48.8).
+# contexts cost codclm nothing in clean text and bring 0.9 % in corrupted text (49.2 and 48.8).
 STRONG: Values = {
     "vocabulary": 10_000,
     "min_count": 1,
     **{
-        one.name: one.metadata["strong"]
+        field.name: field.metadata["strong"]
         for record in (Config, Settings)
-        for one in fields(record)
-        if "strong" in one.metadata
+        for field in fields(record)
+        if "strong" in field.metadata
     },
 }
 
@@ -360,16 +354,12 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def recipes_of(family: str | None) -> Mapping[str, Values]:
-    """The recipes for models of a family; `strong` for all, some families have one of their own."""
-    found = FAMILIES.get(family or "")
-    return {"strong": STRONG, **(found.recipes if found else {})}
+    """The recipes for models of a family; `strong` is there for all."""
+    return {"strong": STRONG, **(FAMILIES[family].recipes if family else {})}
 
 
 def recipe(name: str, family: str | None) -> Values:
-    """The values of a recipe for models of a family.
-
-    ValueError if there is no such recipe for them.
-    """
+    """The values of a recipe for models of a family; ValueError if they have none of this name."""
     known = recipes_of(family)
     if name not in known:
         raise ValueError(f"this model has no recipe {name!r}, but {', '.join(known)}")

@@ -1,8 +1,8 @@
 """The state of a training run on disk, from which it is resumed.
 
 A training state is the model, the optimisers' moments, the contexts of the documents that are being
-read and, in a run of several stages, the best weights of the present one, in a folder of its own
-beside the model's. After any failure a folder holds either the old state or the new.
+read and, in a run of several stages, the best weights of the present stage, in a folder beside the
+model's. After any failure a folder holds either the old state or the new.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ _BUDGETS = "minutes", "words"  # settings that a resumed run may change
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
-    """Write the state from which `load_training` resumes a run, bit for bit.
-
-    All processes of a run call it, and the first one writes.
-    """
+    """Write the state from which `load_training` resumes; all processes call it."""
     contexts = trainer.processes.gather_rows(trainer.contexts, trainer.streams)
     if trainer.processes.rank:
         return
@@ -52,21 +49,21 @@ def save_training(folder: Path, trainer: Trainer) -> None:
 
 def save_subwords(folder: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
     """Write those of the vocabularies that are of subword units, if any, for a resumed run."""
-    found = {
+    pieces = {
         kind: vocabulary.as_json()
         for kind, vocabulary in vocabularies.items()
         if isinstance(vocabulary, SubwordVocabulary)
     }
-    if found:
-        replace(folder / _SUBWORDS, json.dumps(found, ensure_ascii=False).encode() + b"\n")
+    if pieces:
+        replace(folder / _SUBWORDS, json.dumps(pieces, ensure_ascii=False).encode() + b"\n")
 
 
 def load_subwords(folder: Path) -> dict[str, Vocabulary]:
     """The vocabularies of `save_subwords`; ModelError if they are missing or altered."""
     path = folder / _SUBWORDS
     try:
-        found = json.loads(path.read_bytes())
-        return {kind: SubwordVocabulary.from_json(own) for kind, own in found.items()}
+        of_kinds = json.loads(path.read_bytes())
+        return {kind: SubwordVocabulary.from_json(pieces) for kind, pieces in of_kinds.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ModelError(f"{path}: not the pieces of a run; train into another folder") from None
 
@@ -74,8 +71,8 @@ def load_subwords(folder: Path) -> dict[str, Vocabulary]:
 def load_training(folder: Path, trainer: Trainer) -> None:
     """Restore the state of a saved run in a trainer.
 
-    Raises ModelError for a state that is missing, incomplete, altered, or of a run with other
-    settings, shape or text.
+    ModelError for a state that is missing, incomplete, altered, or of a run with other settings,
+    shape or text.
     """
     path = folder / "state.json"
     content, tensors = read_tensors(path)
@@ -99,10 +96,10 @@ def load_training(folder: Path, trainer: Trainer) -> None:
                 moments[kind].setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    own = own_tensors(trainer.model)
-    check_shapes(own, model, path)
+    weights = own_tensors(trainer.model)
+    check_shapes(weights, model, path)
     check_shapes(_averaged(trainer), average, path)
-    check_shapes({name: own[name] for name in kept if name in own}, kept, path)
+    check_shapes({name: weights[name] for name in kept if name in weights}, kept, path)
     state_shapes = OPTIMISERS[trainer.settings.optimiser].state_shapes
     for kind, optimiser in optimisers.items():
         groups = optimiser.param_groups
@@ -113,8 +110,7 @@ def load_training(folder: Path, trainer: Trainer) -> None:
             if index in moments[kind]  # those that had a gradient
             for name, tensor in state_shapes(parameter, group).items()
         }
-        found = {f"{kind}.{name}": tensor for name, tensor in parts[kind].items()}
-        check_shapes(expected, found, path)
+        check_shapes(expected, {f"{kind}.{n}": t for n, t in parts[kind].items()}, path)
     starts = trainer.model.context.start(trainer.streams)
     for n, both in enumerate(zip(starts.tensors, contexts.tensors, strict=True)):
         # contexts differ in no more than their second dimension: padding
@@ -168,10 +164,7 @@ def _run(trainer: Trainer) -> dict[str, object]:
 
 
 def _check_run(then: object, now: dict[str, object], path: Path) -> dict[str, object]:
-    """What the interrupted run was; ModelError unless it was this one, with any budget.
-
-    A run of before a setting was made had its default.
-    """
+    """What the interrupted run was; ModelError unless it was this run, with any budget."""
     old = {**asdict(Settings()), **then} if isinstance(then, dict) else {}
     keys = [key for key in {**now, **old} if old.get(key) != now.get(key) and key not in _BUDGETS]
     if old and not keys:

@@ -1,14 +1,12 @@
 """Training on segments of many documents side by side, stage by stage, with a validated best.
 
-The loss, −log p or that of NCE (`lm.training.objectives`), is summed over a segment of L
-sentences, mean over the segments of an update; of bags of words it is the mean over a sentence's
-words that is summed. The recipes (`lm.training.settings`) say which segments, optimiser and
-schedule: the strong one takes Muon, dropout, an annealed rate, contexts carried (without
-gradient) between the segments of a document, and replaces some contexts by the null context, so
-that the model also scores without context.
+The loss, −log p or that of NCE, is summed over a segment of L sentences, mean over the segments of
+an update; of bags of words the mean over a sentence's words is summed. Most models are trained in a
+single stage. A hierarchical model has a sentence level with a second loss
+(`Context.auxiliary_nll`): the word level is trained with it, beside it, or after it.
 
 Everything random is a function of the seed and the update's number, so that a resumed run
-makes the updates of an uninterrupted one, unless it has a time limit, which the learning
+makes the same updates as without the interruption, unless it has a time limit, which the learning
 rate follows too. Several processes (`lm.training.processes`) share the streams of an update.
 """
 
@@ -16,34 +14,135 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lm.backend import cuda_products
 from lm.batches import SEGMENTS, Segment
 from lm.corpus import Corpus
 from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
+from lm.heads import Head
 from lm.model import DocumentLM
-from lm.noise import Corruption, Noise, generator_of, word_factors
+from lm.noise import Corruption, Noise, dropped_weights, generator_of, word_factors
+from lm.objective import NoiseDistribution
 from lm.reading import Reading, read
-from lm.training.objectives import LEVELS, OBJECTIVES
+from lm.sentences import Rows
 from lm.training.optimisers import (
     OPTIMISERS,
     SCHEDULES,
     Position,
+    WeightAverage,
     clip,
     sparse_parameters,
 )
 from lm.training.processes import ALONE, Processes
 from lm.training.settings import Settings
-from lm.training.weights import WeightAverage, dropped_weights
 from lm.vocabulary import END
+
+Parameters = tuple[nn.Parameter, ...]
+Loss: TypeAlias = Callable[[Tensor, Tensor, torch.Generator], Tensor]
+"""Loss (N,) in nats from features (N, R), targets (N,) and the generator of an update."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingObjective:
+    """Makes a loss of a head, word counts (V,) and the number of words sampled in an update.
+
+    samples: default of this number, if the loss needs sampled words and a head that can do with
+    them; else 0, and a recipe says how many.
+    """
+
+    create: Callable[[Head, Tensor, int], Loss]
+    samples: int = 0
+
+
+def likelihood(head: Head, counts: Tensor, number: int) -> Loss:
+    """The head's own loss: −log p, exact or by sampled softmax (`lm.objective`)."""
+    sampler = head.sampler(counts, number)
+    return lambda features, targets, generator: head.loss(features, targets, sampler, generator)
+
+
+def nce(head: Head, counts: Tensor, number: int) -> Loss:
+    """Noise-contrastive estimation; ValueError for a head whose training needs all words."""
+    if not head.sampled:
+        raise ValueError("NCE: expected a head that can be trained on a sample of the words")
+    noise = NoiseDistribution.from_counts(counts, number)
+    return lambda features, targets, generator: head.nce_loss(features, targets, noise, generator)
+
+
+# NCE: 4,096 noise words of 10,000 are 1,040 distinct words, as many as the sampled softmax has in
+# the recipe `strong`. An epoch of it on 150,000 lines of subtitles, perplexity normalised exactly
+# and seconds of a CPU: rnnlm 53.5 (238 s) by the exact softmax, 52.6 (74 s) by the sampled softmax,
+# 52.7 (81 s) by NCE, 59.8 (77 s) with 1,024 noise words; codclm 52.0 (242 s), 51.2 (87 s) and 51.2
+# (97 s). Log Z is then −0.02 ± 0.15 (rnnlm) and −0.03 ± 0.17 (codclm); by the penalty of the head
+# `self-normalised` it is 0.02 ± 0.26, and perplexity 52.4 (rnnlm).
+OBJECTIVES: Mapping[str, TrainingObjective] = {
+    "likelihood": TrainingObjective(likelihood),
+    "nce": TrainingObjective(nce, samples=4096),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """A part of a run; it is validated by the loss of words, if that counts, else of sentences.
+
+    words, sentences: whether the head's loss and the context's auxiliary loss count. groups:
+    parameters that are trained; the gradient of each group is clipped alone.
+    """
+
+    name: str
+    words: bool
+    sentences: bool
+    groups: tuple[Parameters, ...]
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """All parameters that are trained, in the order of the groups."""
+        return [parameter for group in self.groups for parameter in group]
+
+
+def levels(model: DocumentLM) -> tuple[Parameters, Parameters]:
+    """Parameters of the word level, and those of the sentence level: of the auxiliary loss."""
+    sentence = {id(parameter) for parameter in model.context.auxiliary_parameters()}
+    parameters = tuple(model.parameters())
+    return (
+        tuple(p for p in parameters if id(p) not in sentence),
+        tuple(p for p in parameters if id(p) in sentence),
+    )
+
+
+def two_step(model: DocumentLM) -> list[Stage]:
+    """The sentence level to its end, then the word level on top of it, frozen (Lin et al., §5.2).
+
+    A level without parameters has no stage.
+    """
+    words, sentences = levels(model)
+    stages = [
+        Stage("sentences", False, True, (sentences,)),
+        Stage("words", True, False, (words,)),
+    ]
+    return [stage for stage in stages if stage.parameters]
+
+
+LEVELS: Mapping[str, Callable[[DocumentLM], list[Stage]]] = {
+    # the sum of both losses: the dual objective of Lin et al. 2015, §5.2
+    "together": lambda model: [Stage("words", True, True, (tuple(model.parameters()),))],
+    # every segment is an update of each level, as in Ji et al.'s program: both read the contexts of
+    # before it, and their gradients are clipped apart
+    "separate": lambda model: [Stage("words", True, True, tuple(filter(None, levels(model))))],
+    "two-step": two_step,
+    # what a document adds to a model of single sentences, whose weights are frozen
+    "context": lambda model: [
+        Stage("words", True, False, (tuple(model.context.added_parameters()),))
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +152,9 @@ class Validation:
     training_nats: of the objective, for NCE those of k + 1 decisions. log_z: on the validation
     text, if the head is not normalised. rate: learning rate of the last update. stage: its name;
     nats and perplexity of "sentences" are those of the sentence level's words. predicts_end:
-    whether `</s>` is one of the tokens; it is not of a sentence level, and of bags of words.
-    causal: whether the perplexity is one, and no pseudo-perplexity (`lm.evaluation.Perplexity`).
-    tokens_per_word: of the validation text, `</s>` included in both; None where tokens are words.
+    whether `</s>` is among the tokens. causal: whether the perplexity is no pseudo-perplexity
+    (`lm.evaluation.Perplexity`). tokens_per_word: of the validation text, `</s>` included in both;
+    None where tokens are words.
     """
 
     update: int
@@ -99,7 +198,7 @@ class Progress:
 class Trainer:
     """One training run over a corpus; `run` makes its updates.
 
-    kept: parameters of the best validation so far, by name, of a stage with another one after it.
+    kept: parameters of the best validation so far, by name, of a stage before another.
     contexts: of this process's share of the streams.
     """
 
@@ -144,7 +243,8 @@ class Trainer:
             parameter.requires_grad_(id(parameter) in trained)
         self.optimisers = self.optimisers_of(stage)
         share = range(self.streams)[self.processes.share(self.streams)]
-        self.contexts = self.model.context.start(len(share)).detach().clone()
+        start = self.model.context.start(len(share)).detach()
+        self.contexts = Rows(tuple(tensor.clone() for tensor in start.tensors))
         self.kept = {}
         averaging = self.settings.averaging
         self.average = WeightAverage(self.model, averaging) if averaging else None
@@ -155,33 +255,30 @@ class Trainer:
         return self.model if self.average is None else self.average.model
 
     def optimisers_of(self, stage: int) -> dict[str, Optimizer]:
-        """New optimisers of the parameters of a stage: of all but sparse ones, and of these.
-
-        By the names that they have in a saved state.
-        """
+        """New optimisers of a stage by their names in a saved state: sparse parameters apart."""
         settings, row = self.settings, OPTIMISERS[self.settings.optimiser]
         parameters = self.stages[stage].parameters
         dense = [p for p in parameters if id(p) not in self.sparse]
         sparse = [p for p in parameters if id(p) in self.sparse]
         rate, config = settings.learning_rate, self.model.config
         tables = {config.vocabulary, config.source_words}
-        found = {"optimiser": row.create(dense, rate, settings.weight_decay, tables)}
+        optimisers = {"optimiser": row.create(dense, rate, settings.weight_decay, tables)}
         if sparse:
             divisor = self.streams * settings.accumulate
-            found["sparse"] = row.sparse(sparse, row.sparse_rate * rate, divisor)
-        return found
+            optimisers["sparse"] = row.sparse(sparse, row.sparse_rate * rate, divisor)
+        return optimisers
 
     def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
         """The segments of each update of an epoch."""
         settings = self.settings
-        found = SEGMENTS[settings.segments](
+        segments = SEGMENTS[settings.segments](
             self.train,
             streams=self.streams,
             length=self.length,
             seed=settings.seed,
             epoch=epoch,
         )
-        while group := tuple(islice(found, settings.accumulate)):
+        while group := tuple(islice(segments, settings.accumulate)):
             yield group
 
     def run(self, began: float | None = None) -> Iterator[Validation | None]:
@@ -210,33 +307,22 @@ class Trainer:
     def _tick(self) -> float:
         """Seconds since the last call, which are added to those of the run."""
         before, self._clock = self._clock, time.perf_counter()
-        found = self.processes.first(self._clock - before)
-        self.progress.seconds += found
-        return found
-
-    def _last_validation(self, limit: float) -> float:
-        """Seconds to keep for the last validation of a stage with this limit.
-
-        Before the first one, as many as the words take in training, and half of the limit at most.
-        """
-        progress = self.progress
-        if self._validation_seconds is not None or not progress.predictions:
-            return self._validation_seconds or 0.0
-        a_word = (progress.seconds - progress.reported) / progress.predictions
-        return min(a_word * len(self.valid.tokens), limit / 2)
+        seconds = self.processes.first(self._clock - before)
+        self.progress.seconds += seconds
+        return seconds
 
     def share_done(self) -> float:
-        """Share of the stage's budget that is spent, by updates or by the clock.
-
-        Stages have equal parts of a time limit, in which they are validated, too; what one leaves
-        goes to the next.
-        """
+        """Share of the stage's budget that is spent: updates, or its part of the time limit."""
         progress, minutes = self.progress, self.settings.minutes
         share = (progress.update - progress.first_update) / self._stage_updates
         if minutes is not None:
             limit = 60 * minutes * (progress.stage + 1) / len(self.stages)
             time_left = limit - progress.first_seconds
-            time_left -= self._last_validation(time_left)
+            validation = self._validation_seconds
+            if validation is None and progress.predictions:  # its words take as long as in training
+                a_word = (progress.seconds - progress.reported) / progress.predictions
+                validation = min(a_word * len(self.valid.tokens), time_left / 2)
+            time_left -= validation or 0.0
             spent = progress.seconds - progress.first_seconds
             share = max(share, spent / time_left if time_left > 0 else 1.0)
         return min(share, 1.0)
@@ -269,6 +355,7 @@ class Trainer:
         """One update of the weights; contexts and progress move on."""
         settings, progress = self.settings, self.progress
         processes = self.processes
+        share = processes.share(self.streams)
         number = progress.update * processes.number + processes.rank
         generator = generator_of(settings.seed, number, device=self.device)
         noise = self._noise(generator, number)
@@ -282,14 +369,14 @@ class Trainer:
             dropped_weights(self.model, settings.weight_dropout, generator),
         ):
             for segment in segments:
-                own = segment.of_streams(processes.share(self.streams))
-                if not own.active:
+                shared = Segment(segment.sentences[:, share], segment.begins[share])
+                if not shared.active:
                     continue
-                reading, loss, own_nats = self._loss(own, noise)
+                reading, loss, segment_nats = self._loss(shared, noise)
                 if loss.requires_grad:
                     torch.autograd.backward(loss / active)
                 self.contexts = reading.contexts.detach()
-                nats += float(own_nats.detach())
+                nats += float(segment_nats.detach())
                 targets = reading.targets
                 ends = self.stage.words and self.model.head.predicts_end
                 predictions += len(targets) if ends else int((targets != END).sum())
@@ -320,7 +407,7 @@ class Trainer:
         )
 
     def _loss(self, segment: Segment, noise: Noise) -> tuple[Reading, Tensor, Tensor]:
-        """A segment's reading, the sum of the losses that count, and the one that is reported."""
+        """A segment's reading, the sum of the losses that count, and the reported loss."""
         model, stage = self.model, self.stage
         half = self.settings.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
@@ -345,15 +432,18 @@ class Trainer:
         for name, optimiser in self.optimisers.items():
             factor = OPTIMISERS[settings.optimiser].sparse_rate if name == "sparse" else 1.0
             for group in optimiser.param_groups:
-                group["lr"] = self.schedule.rate(factor * settings.learning_rate, place)
+                group["lr"] = self.schedule(factor * settings.learning_rate, place)
             optimiser.step()
 
     def _after_update(self) -> Validation | None:
         """Validate if it is time to, and end the stage if its budget or its patience is spent."""
         progress, settings, n = self.progress, self.settings, self.updates_per_epoch
         spent = self.share_done() >= 1.0
-        if progress.position == n:
-            self._end_epoch()
+        if progress.position == n:  # compare the training loss with that of the epoch before
+            loss = progress.epoch_nats / max(1, progress.epoch_predictions)
+            progress.halvings += progress.last_loss is not None and loss > progress.last_loss
+            progress.last_loss = loss
+            progress.epoch_nats, progress.epoch_predictions = 0.0, 0
         every = max(1, n // settings.validations)
         if not (spent or progress.update % every == 0):
             return None
@@ -363,14 +453,6 @@ class Trainer:
         if spent or impatient:
             self._end_stage()
         return report
-
-    def _end_epoch(self) -> None:
-        """Compare the training loss with that of the epoch before."""
-        progress = self.progress
-        loss = progress.epoch_nats / max(1, progress.epoch_predictions)
-        progress.halvings += progress.last_loss is not None and loss > progress.last_loss
-        progress.last_loss = loss
-        progress.epoch_nats, progress.epoch_predictions = 0.0, 0
 
     def _validate(self) -> Validation:
         """What has been reached."""
@@ -390,8 +472,8 @@ class Trainer:
             progress.best = nats
         if best and self.stage is not self.stages[-1]:
             trained = {n for n, p in self.model.named_parameters() if p.requires_grad}
-            found = self.validated.named_parameters()
-            self.kept = {name: p.detach().clone() for name, p in found if name in trained}
+            validated = self.validated.named_parameters()
+            self.kept = {name: p.detach().clone() for name, p in validated if name in trained}
         report = Validation(
             update=progress.update,
             epoch=progress.update / self.updates_per_epoch,
@@ -412,7 +494,7 @@ class Trainer:
 
     @torch.no_grad()
     def _end_stage(self) -> None:
-        """Begin the next stage from the best weights of this one, or finish the run."""
+        """Begin the next stage from the best weights of this stage, or finish the run."""
         progress = self.progress
         if self.stage is self.stages[-1]:
             progress.finished = True

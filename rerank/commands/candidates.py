@@ -19,8 +19,7 @@ from rerank.formats.document_files import chosen_documents
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Machine, Messages, printed
-from rerank.scorers.hugging_face import SEQ2SEQ, TranslationSettings
-from rerank.scorers.model_options import LanguageModelOption
+from rerank.scorers.model_options import SEQ2SEQ, LanguageModelOption, TranslationSettings
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -124,8 +125,8 @@ class CheckOptions:
         if not Path(self.fix).is_dir():
             if lists.made:
                 raise UsageError(
-                    f"--fix {self.fix}: expected a folder that exists, for copies of all files of "
-                    "--systems"
+                    f"--fix {self.fix}: expected a folder, for copies of all files of --systems; "
+                    f"mkdir {shlex.quote(self.fix)}"
                 )
             return {lists.kbest: self.fix}
         docs = [] if lists.docs is None else [lists.docs]
@@ -267,7 +268,7 @@ def check(options: CheckOptions) -> int:
 
 def _explain(_ctx: click.Context, word: str) -> None:
     """Print a row of the table of diagnostics, in place of the work."""
-    show(f"{diagnostic(word).explained()}\n", for_people=True)
+    show(diagnostic(word).explained(), for_people=True)
     _ctx.exit()
 
 

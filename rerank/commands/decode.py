@@ -218,7 +218,7 @@ def decode(options: DecodeOptions) -> None:
             inputs.check()
             if run.sharded is None and "summary" in files:
                 files["summary"].write(
-                    to_json(result.to_dict() | writer.agreement.to_dict() | run.kinds.terms())
+                    to_json(result.to_dict() | writer.agreement.to_dict() | run.kinds.summary())
                 )
         run.report(messages.announce, messages.detail)
         if weights.weights is None and run.sharded is None and (line := writer.agreement.to_text()):
@@ -368,13 +368,14 @@ class _Writer:
         from rerank.formats.run_records import Choice, to_line
         from rerank.runs.results import DocumentResult, Trace
         from rerank.runs.run import write_list
+        from rerank.scorers.features import counted
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        reasons, terms = "trace" in files or name == self.explained, None
-        if features is not None and run.kinds.glossary is not None:
-            terms = run.kinds.glossary.count(kbest, result.choices)
+        reasons, counts = "trace" in files or name == self.explained, {}
+        if features is not None:
+            counts = counted(run.scorers, kbest, result.choices)
         rows: Iterator[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
         if features is not None and (reasons or {"summary", "table"} & {*files}):
             with run.watch.lap("trace"):
@@ -384,7 +385,7 @@ class _Writer:
                 if reasons:
                     lists = [name for name, _ in run.source.lists.merged]
                     trace = trace.with_totals_alone(run.scorers)
-                    records = list(trace.records(run.systems, lists, terms, self.stated))
+                    records = list(trace.records(run.systems, lists, counts, self.stated))
                     if "trace" in files:
                         first = {"run": self.entries} if self.entries else {}
                         records[0], self.entries = records[0] | first, {}

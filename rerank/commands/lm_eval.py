@@ -35,7 +35,7 @@ from rerank.runs.options import (
     printed,
 )
 from rerank.runs.texts import evaluation_text, interned
-from rerank.scorers.hugging_face import HUGGING_FACE
+from rerank.scorers.model_options import HUGGING_FACE
 from rerank.scorers.models import broken_models, open_forward_model, open_model
 from rerank.values import FILE, FOLDER, Pair, Whole
 

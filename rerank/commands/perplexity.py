@@ -35,7 +35,7 @@ from rerank.runs.texts import (
     read_text,
     sentences_of,
 )
-from rerank.scorers.hugging_face import HUGGING_FACE
+from rerank.scorers.model_options import HUGGING_FACE
 from rerank.table import Column, Table
 from rerank.values import FILE, FOLDER, PART
 

@@ -103,11 +103,11 @@ def sample(options: SampleOptions, notices: Notices) -> str:
             sentences += len(document.sentences)
             cut += document.cut
     counts = (sampling.documents, "document"), (sentences, "sentence"), (words, "word")
-    text = ", ".join(_counted(n, noun) for n, noun in counts)
-    if cut:
-        longest = _counted(sampling.longest, "word")
-        text += f"; {_counted(cut, 'sentence')} cut off at --longest {longest}"
-    return text
+    drawn_counts = ", ".join(_counted(n, noun) for n, noun in counts)
+    if not cut:
+        return drawn_counts
+    longest = _counted(sampling.longest, "word")
+    return f"{drawn_counts}; {_counted(cut, 'sentence')} cut off at --longest {longest}"
 
 
 COMMAND = Command("sample", SampleOptions, sample)

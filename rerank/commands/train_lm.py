@@ -331,8 +331,8 @@ def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: Documen
     context is dropped unless it is asked for. An objective that needs sampled words has its own
     number of them. UsageError for a value that this model cannot use.
     """
-    from lm.training.objectives import OBJECTIVES
     from lm.training.settings import Settings
+    from lm.training.trainer import OBJECTIVES
 
     noise_words, explicit = OBJECTIVES[values["objective"]].samples, options.given
     _check_use(options, values, model, noise_words)
@@ -417,8 +417,8 @@ def _trainer(
     from lm.config import Config
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS
+    from lm.training.optimisers import INITIALISATIONS
     from lm.training.trainer import Trainer
-    from lm.training.weights import INITIALISATIONS
 
     seed, name, words = values["seed"], options.choice.model, len(texts.vocabulary)
     sizes: dict[str, Any] = {KINDS[kind]: len(side) for kind, side in texts.side.items()}

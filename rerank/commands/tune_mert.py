@@ -277,9 +277,8 @@ def _provenance(
         },
         **run.kinds.entries(run.options.scorers),
     }
-    if run.kinds.glossary is not None:
-        terms = Path(run.kinds.glossary.source).name
-        made["glossary"] = {"file": terms, "digest": run.kinds.glossary.digest}
+    for scorer in run.scorers:
+        made |= scorer.provenance()
     return made | start_entries(result, run.systems)
 
 

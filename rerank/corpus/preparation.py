@@ -319,13 +319,15 @@ def _note(
     ours, theirs = names
     filter_ = f"filter the {ours} with: {command}{difference.filter}" if difference.filter else ""
     cures = ", or ".join(filter(None, [difference.cure.replace("{other}", theirs), filter_]))
-    called: dict[str, Any] = {
-        "ours": ours,
-        "theirs": theirs,
-        "what": difference.what,
-        "cure": cures,
-    }
-    notices.add(difference.kind, source=source, count=difference.lines, **called)
+    notices.add(
+        difference.kind,
+        source=source,
+        count=difference.lines,
+        ours=ours,
+        theirs=theirs,
+        what=difference.what,
+        cure=cures,
+    )
 
 
 def _differences(

@@ -40,18 +40,8 @@ _STALE_SECONDS = 3600
 
 _SCHEMA = "rerank score cache 1"  # a new number makes older shards misses
 _DIGEST_BYTES = 32
-_DTYPES = {
-    name: np.dtype(code)
-    for name, code in (
-        ("F64", "<f8"),
-        ("F32", "<f4"),
-        ("I64", "<i8"),
-        ("I32", "<i4"),
-        ("I16", "<i2"),
-        ("I8", "i1"),
-        ("U8", "u1"),
-    )
-}
+_CODES = {"F64": "f8", "F32": "f4", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1", "U8": "u1"}
+_DTYPES = {name: np.dtype(f"<{code}") for name, code in _CODES.items()}
 _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 

@@ -79,46 +79,42 @@ class Program:
         while begin < len(requests):
             size = self.batch if self._warm else 1
             began = time.perf_counter()
-            found = self._answers(requests[begin : begin + size])
+            answers = self._answers(requests[begin : begin + size])
             if self._warm:
                 self.spent += time.perf_counter() - began
             self._warm, begin = True, begin + size
-            yield found
+            yield answers
 
     def _answers(self, batch: Sequence[bytes]) -> list[float]:
         """The answers to a batch."""
         answers: list[float] = []
-        fault = ""
         try:
-            for line in self._lines(b"".join(one + b"\n" for one in batch) + b"\n"):
-                if not line.strip():
-                    break
+            for line in self._lines(b"".join(request + b"\n" for request in batch) + b"\n"):
                 text = line.strip()
+                if not text:
+                    break
                 if not (NUMBER.fullmatch(text) and abs(float(text)) <= LARGEST):
-                    fault = (
+                    raise ProgramError(
                         f"expected a number as answer {len(answers) + 1} of {len(batch)}, found "
                         f"{shown(text)}; {_CURE}"
                     )
-                    break
                 answers.append(float(text))
                 self.answered += 1
                 if len(answers) > len(batch):
                     break
-            if not fault and (len(answers) != len(batch) or self._output):
+            if len(answers) != len(batch) or self._output:
                 more = "more" if self._output or len(answers) > len(batch) else len(answers)
-                fault = (
+                answers = []  # which are whose is not known
+                raise ProgramError(
                     f"expected {len(batch)} answers to {len(batch)} requests, then an empty line, "
                     f"found {more}; print one number for each request"
                 )
-                answers = []  # which are whose is not known
-        except ProgramError as ended:
-            fault = str(ended)
+        except ProgramError as fault:
+            self.close()
+            raise ProgramError(str(fault), answers) from None
         except BaseException:
             self.close()
             raise
-        if fault:
-            self.close()
-            raise ProgramError(fault, answers)
         return answers
 
     def _introduced(self) -> tuple[str, str]:
@@ -134,8 +130,8 @@ class Program:
         except ProgramError as fault:
             raise ProgramError(f"{expected}, but the program {fault}") from None
         try:
-            found = json.loads(line)
-            name, version = found["name"], found.get("version", "")
+            stated = json.loads(line)
+            name, version = stated["name"], stated.get("version", "")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             name = version = None
         if not (isinstance(name, str) and isinstance(version, str) and name):
@@ -144,14 +140,14 @@ class Program:
 
     def _lines(self, data: bytes = b"") -> Iterator[bytes]:
         """Lines that the program prints, while it is given the data."""
-        given, printed = self._process.stdin, self._process.stdout
-        if given is None or printed is None or printed.closed:
+        fed, printed = self._process.stdin, self._process.stdout
+        if fed is None or printed is None or printed.closed:
             raise ProgramError("has ended")
         left = memoryview(data)
         with selectors.DefaultSelector() as selector:
             selector.register(printed, selectors.EVENT_READ)
             if data:
-                selector.register(given, selectors.EVENT_WRITE)
+                selector.register(fed, selectors.EVENT_WRITE)
             while True:
                 line, end, rest = self._output.partition(b"\n")
                 if end or len(line) > _MOST:
@@ -172,13 +168,13 @@ class Program:
                         self._output += read
                         continue
                     try:
-                        left = left[os.write(given.fileno(), left[:_READ]) :]
+                        left = left[os.write(fed.fileno(), left[:_READ]) :]
                     except BrokenPipeError:  # what it has printed before says more
                         left = left[:0]
                     except BlockingIOError:
                         continue
                     if not left:
-                        selector.unregister(given)
+                        selector.unregister(fed)
 
     def _ended(self) -> str:
         """How the program has ended, and its last words."""
@@ -205,7 +201,7 @@ def _started(command: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     if os.path.isfile(words[0]):
         words[0] = os.path.abspath(words[0])
     try:
-        found = subprocess.Popen(
+        process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -219,9 +215,9 @@ def _started(command: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         if words[0].endswith(".py"):
             cure = f"a script has its interpreter before it: python {shlex.split(command)[0]}"
         raise UsageError(f"cannot be started: {reason.lower()}; {cure}") from None
-    if found.stdin is not None:
-        os.set_blocking(found.stdin.fileno(), False)
-    return found
+    if process.stdin is not None:
+        os.set_blocking(process.stdin.fileno(), False)
+    return process
 
 
 def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:

@@ -77,14 +77,14 @@ class EchoedText:
 
 def url_of(text: str) -> SplitResult:
     """The parts of a server's URL; ValueError for another one."""
-    found = urlsplit(text)
+    url = urlsplit(text)
     if not re.fullmatch(r"[!-~]+", text):
         raise ValueError("expected a URL of printable ASCII characters")
-    if found.scheme not in ("http", "https") or not found.hostname or found.port == 0:
+    if url.scheme not in ("http", "https") or not url.hostname or url.port == 0:
         raise ValueError("expected a URL as http://localhost:8000/v1")
-    if found.username is not None or found.query or found.fragment:
+    if url.username is not None or url.query or url.fragment:
         raise ValueError("expected a URL without a name, a password and a query")
-    return found
+    return url
 
 
 class Server:
@@ -123,11 +123,11 @@ class Server:
         def work() -> None:
             while waiting and not stopped.is_set():
                 try:
-                    n, own = waiting.popleft()
+                    n, part = waiting.popleft()
                 except IndexError:
                     return
                 try:
-                    answers.put((n, self._answer(own, stopped)))
+                    answers.put((n, self._answer(part, stopped)))
                 except Exception as fault:
                     answers.put((n, fault))
 
@@ -135,12 +135,12 @@ class Server:
             threading.Thread(target=work, daemon=True).start()
         try:
             for _ in range(parts):
-                begin, found = answers.get()
-                if isinstance(found, TextError):
-                    found.number += begin
-                if isinstance(found, Exception):
-                    raise found
-                yield from enumerate(found, begin)
+                begin, answer = answers.get()
+                if isinstance(answer, TextError):
+                    answer.number += begin
+                if isinstance(answer, Exception):
+                    raise answer
+                yield from enumerate(answer, begin)
         finally:
             stopped.set()
 
@@ -205,9 +205,9 @@ class Server:
         """The error about an answer of another status than 200."""
         status = response.status
         try:
-            found = json.loads(body)
-            found = found.get("error", found)
-            said = str(found["message"] if isinstance(found, dict) else found)
+            answer = json.loads(body)
+            error = answer.get("error", answer)
+            said = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, LookupError, AttributeError, RecursionError):
             said = body.decode(errors="replace").strip()
         if self._key:
@@ -230,19 +230,19 @@ def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:
     except (ValueError, RecursionError):
         raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
     choices = answer.get("choices") if isinstance(answer, dict) else None
-    if not isinstance(choices, list) or not all(isinstance(one, dict) for one in choices):
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise ServerError("expected an object with choices, as of OpenAI's completions")
-    if sorted(str(one.get("index")) for one in choices) != sorted(map(str, range(len(texts)))):
+    if sorted(str(x.get("index")) for x in choices) != sorted(map(str, range(len(texts)))):
         cure = "; add ,batch=1 behind the URL" if len(texts) > 1 else ""
         raise ServerError(f"expected {len(texts)} choices, one a text, found {len(choices)}{cure}")
     usage = answer.get("usage")
     made = usage.get("completion_tokens") if isinstance(usage, dict) else None
     generated = {0: 0, len(texts): 1}.get(made) if isinstance(made, int) else None
-    choices.sort(key=lambda one: int(one["index"]))
+    choices.sort(key=lambda choice: int(choice["index"]))
     read = list[EchoedText]()
-    for one, text in zip(choices, texts, strict=True):
+    for choice, text in zip(choices, texts, strict=True):
         try:
-            read.append(_echoed(one, text, generated))
+            read.append(_echoed(choice, text, generated))
         except TextError as fault:
             fault.number = len(read)
             raise
@@ -257,8 +257,8 @@ def cut_of(tokens: Sequence[str], text: str) -> str:
     """
     whole = _UNSEEN.sub("", text)
     read = [
-        (len(own), _UNSEEN.sub("", "".join(own)))
-        for own in (tokens[1:-1], tokens[1:], tokens[:-1], tokens)
+        (len(part), _UNSEEN.sub("", "".join(part)))
+        for part in (tokens[1:-1], tokens[1:], tokens[:-1], tokens)
     ]
     if not any(part == whole for _, part in read):
         for n, part in read:
@@ -272,21 +272,21 @@ def cut_of(tokens: Sequence[str], text: str) -> str:
 
 def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedText:
     """The tokens of a choice; ServerError if they are not of the text, or not all have numbers."""
-    found = choice.get("logprobs")
-    named = found if isinstance(found, dict) else {}
+    stated = choice.get("logprobs")
+    named = stated if isinstance(stated, dict) else {}
     tokens, numbers = named.get("tokens") or [], named.get("token_logprobs") or []
     silent = f"returns no log-probabilities of the text that it is given; {ECHOES}"
     echoed = str(choice.get("text")).startswith(text)
     lists = isinstance(tokens, list) and isinstance(numbers, list)
+    texts = lists and all(isinstance(token, str) for token in tokens)
     if not (echoed and lists and numbers) or None in numbers[1:]:
-        parts = tokens if lists and all(isinstance(one, str) for one in tokens) else []
-        if cut := cut_of(parts, text):
+        if cut := cut_of(tokens if texts else [], text):
             raise TextError(cut)
         raise ServerError(silent)
-    if len(tokens) != len(numbers) or not all(isinstance(one, str) for one in tokens):
+    if len(tokens) != len(numbers) or not texts:
         raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
-    given = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
-    if given and not any(given):
+    predicted = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
+    if predicted and not any(predicted):
         raise ServerError(f"returns 0.0 as the log-probability of each token of a text; {ECHOES}")
     for place, (token, number) in enumerate(zip(tokens, numbers, strict=True)):
         fine = isinstance(number, int | float) and -1e6 < number < 1e-3

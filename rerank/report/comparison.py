@@ -20,7 +20,6 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
-from rerank.formats.line_scores import read_line_scores
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -63,6 +62,7 @@ from rerank.report.evaluation import (
     WordClassScore,
 )
 from rerank.report.measures import MeasureOptions
+from rerank.scorers.numbers import read_line_scores
 from rerank.scorers.programs import ProgramMetric
 from rerank.tuning.objective import metrics_of
 
@@ -245,11 +245,8 @@ def _note_length(systems: Sequence[System], tuned: float | None, notices: Notice
     """Notice of systems whose length ratio is far from that of outputs in tuning."""
     for system in systems:
         if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            ratios: dict[str, Any] = {
-                "ratio": f"{system.length_ratio:.3f}",
-                "tuned": f"{tuned:.3f}",
-            }
-            notices.add("length-ratio", source=system.name, **ratios)
+            ratio, before = f"{system.length_ratio:.3f}", f"{tuned:.3f}"
+            notices.add("length-ratio", source=system.name, ratio=ratio, tuned=before)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:

@@ -35,8 +35,8 @@ from rerank.scorers.features import FeatureSource
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import check_names, glossary_value
 from rerank.scorers.models import open_models, open_scorer
-from rerank.scorers.score_files import FileScorer, FiniteScores, LineValues, ListInfo
-from rerank.scorers.system_scores import ScoreSource, SystemScores
+from rerank.scorers.numbers import LineValues, NumberLines, ScoreSource, SystemScores
+from rerank.scorers.score_files import FileScorer, ListInfo
 
 if TYPE_CHECKING:
     from rerank.metrics.agreement import SystemAgreement
@@ -230,13 +230,13 @@ class _Numbers:
                 scorers.append(file_scorer(name, path, self.info, self.notices))
         return scorers
 
-    def metrics(self, files: Iterable[tuple[str, FilePath]]) -> dict[str, FiniteScores]:
+    def metrics(self, files: Iterable[tuple[str, FilePath]]) -> dict[str, NumberLines]:
         """Scores of metrics of other tools, by name; files: (name, value) as they are given."""
         values: dict[str, list[str]] = {}
         for name, value in files:
             values.setdefault(name, []).append(str(value))
         return {
-            name: FiniteScores(name, self.path("metric", name, own), self.info, self.notices)
+            name: self.info.numbers(name, self.path("metric", name, own), self.notices)
             for name, own in values.items()
         }
 

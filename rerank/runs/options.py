@@ -25,6 +25,7 @@ from rerank.scorers.model_options import (
     GlossaryName,
     LanguageModelOption,
     LanguageModelValue,
+    Window,
     glossary_value,
     labels_of,
 )
@@ -277,8 +278,7 @@ class ScorerOptions:
     @property
     def files(self) -> list[Path]:
         """The files of scores of other tools, of prompts and terms."""
-        from rerank.scorers.hugging_face import Window
-        from rerank.scorers.system_scores import file_of_scores
+        from rerank.scorers.numbers import file_of_scores
 
         named = {**self.score_files, "scores": self.scores}
         files = [Path(file_of_scores(str(file))) for pairs in named.values() for _, file in pairs]

@@ -56,7 +56,6 @@ from rerank.scorers.features import (
     without_context,
     without_null,
 )
-from rerank.scorers.glossary import TermRecord
 from rerank.table import Column, Table, tsv_line
 
 Array = NDArray[np.float64]
@@ -341,14 +340,14 @@ class Trace:
         self,
         systems: Mapping[str, str],
         lists: Collection[str] = (),
-        terms: Sequence[Sequence[TermRecord]] | None = None,
+        counted: Mapping[str, Sequence[object]] = MappingProxyType({}),
         stated: Mapping[str, object] = NOTHING_STATED,
     ) -> Iterator[dict[str, Any]]:
         """The JSON object of each sentence with candidates.
 
         systems: name of each system by the label of its indicator feature; lists: names of those
-        among them that are merged lists, which have many texts; terms: of a glossary, by sentence;
-        stated: of the scorers, beside it (`rerank.runs.run.Scorers.entries`).
+        among them that are merged lists, which have many texts; counted: what scorers say of each
+        sentence (`FeatureSource.count`); stated: of the scorers (`Scorers.entries`).
         """
         kbest, document, result = self.kbest, self.document, self.result
         names = column_names(document.space.labels)
@@ -398,9 +397,8 @@ class Trace:
                     for name, values in indicators
                     if name not in lists and values[first:stop].any()
                 }
-            if terms is not None:
-                record["terms"] = terms[s]
-            yield {**record, **stated}
+            by_scorers = {key: by_sentence[s] for key, by_sentence in counted.items()}
+            yield {**record, **by_scorers, **stated}
 
     def table(self, systems: Mapping[str, str]) -> Iterator[str]:
         """The lines of `decode --table`, with empty cells for a sentence without candidates."""

@@ -33,15 +33,15 @@ from rerank.runs.search import Search, row_of, search_documents
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import CONSENSUS, has_scores
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
-from rerank.scorers.model_options import GLOSSARY
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
     from rerank.runs.options import RunOptions, ScorerOptions
     from rerank.scorers.agreement import Agreement
     from rerank.scorers.glossary import GlossaryScores
+    from rerank.scorers.numbers import NumberLines
     from rerank.scorers.programs import Estimator  # loads numba
-    from rerank.scorers.score_files import FileScorer, FiniteScores
+    from rerank.scorers.score_files import FileScorer
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
@@ -143,9 +143,9 @@ class Scorers:
         glossary = [] if self.glossary is None else [self.glossary]
         return [*agreement, *self.models, *self.score_files, *self.plugins, *glossary]
 
-    def terms(self) -> dict[str, object]:
-        """What was kept of the terms of a glossary, under its name; empty without one."""
-        return {} if self.glossary is None else {GLOSSARY: self.glossary.to_dict()}
+    def summary(self) -> dict[str, object]:
+        """What scorers add to a summary of the run, by key."""
+        return {key: value for scorer in self.all for key, value in scorer.summary().items()}
 
     def entries(self, options: ScorerOptions) -> dict[str, dict[str, dict[str, object]]]:
         """What weights files and traces state of models and of scorers of `--scorer`, by name.
@@ -189,7 +189,7 @@ class Run(Generic[SourceT]):
         watch: Stopwatch | None = None,
         cache: Cache | None = None,
         programs: Sequence[Estimator] = (),
-        metrics: Mapping[str, FiniteScores] = MappingProxyType({}),
+        metrics: Mapping[str, NumberLines] = MappingProxyType({}),
     ) -> None:
         self.source, self.kinds, self.scorers, self.notices = source, kinds, kinds.all, notices
         self.origins, self.store, self.cache = origins, store, cache

@@ -13,7 +13,7 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import base_name
-from rerank.files.signature import LENGTH, signature
+from rerank.files.signature import signature
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Printer, log
@@ -21,7 +21,7 @@ from rerank.runs.results import ModelUse
 from rerank.runs.run import Run
 from rerank.runs.search import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
-from rerank.scorers.score_files import FiniteScores
+from rerank.scorers.numbers import NumberLines
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
 from rerank.tuning.plan import Plan
@@ -205,18 +205,18 @@ class PerHypothesis(MeanScore, Metric):
 
     width = 2
 
-    def __init__(self, lines: FiniteScores) -> None:
-        self.name, self._lines = lines.name, lines
+    def __init__(self, numbers: NumberLines) -> None:
+        self.name, self._numbers = numbers.name, numbers
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates; references are not used.
 
         Those of a gap are 0, and of the source line that takes its place.
         """
-        values, listed = self._lines.values(kbest), np.asarray(kbest.line_numbers) > 0
+        values, listed = self._numbers.of_candidates(kbest), np.asarray(kbest.line_numbers) > 0
         return Counted(np.stack([values, listed], axis=1), np.zeros(self.width))
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
-        digest = self._lines.digest[:LENGTH]
-        return signature({"metric": self.name, "file": f"{base_name(self._lines.path)}={digest}"})
+        file = f"{base_name(self._numbers.path)}={self._numbers.short_digest}"
+        return signature({"metric": self.name, "file": file})

@@ -8,8 +8,7 @@ of the path that they change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +28,15 @@ from rerank.scorers.histories import (
     read,
     take,
 )
+
+
+class _Sentences(NamedTuple):
+    """Candidates read in contexts, and which M of the scores are wanted, (M,) by row and column."""
+
+    reading: Reading
+    keys: list[bytes]
+    rows: Indices
+    columns: Indices
 
 
 class AcausalProblem(ContextualProblem):
@@ -69,11 +77,10 @@ class AcausalProblem(ContextualProblem):
             (problem, paths, max(0, t - 1), min(t + horizon, len(problem.lengths) - 1))
             for problem, paths, t, horizon in requests
         ]
-        wanted = [one for problem, *span in spans for one in problem._unread(*span)]
-        answers = read([one.reading for one in wanted])
-        for one, (scores, _) in zip(wanted, answers, strict=True):
-            found = scores[one.rows, one.columns].tolist()
-            one.reading[0]._read.update(zip(one.keys, found, strict=True))
+        wanted = [sentences for problem, *span in spans for sentences in problem._unread(*span)]
+        answers = read([sentences.reading for sentences in wanted])
+        for (reading, keys, rows, columns), (scores, _) in zip(wanted, answers, strict=True):
+            reading[0]._read.update(zip(keys, scores[rows, columns].tolist(), strict=True))
         return [problem._sums(*span) for problem, *span in spans]
 
     def scores_within(self, choices: Sequence[int]) -> list[Floats]:
@@ -128,14 +135,14 @@ class AcausalProblem(ContextualProblem):
         # whole lists in one context each, or one candidate each in all of its contexts
         groups = places if whole else candidates
         for group in np.unique(groups).tolist():
-            own = np.flatnonzero(groups == group)
+            members = np.flatnonzero(groups == group)
             if whole:
-                lists, columns = self.sentence(t), paths[own, t]
-                context, rows = take(entered, [group]), np.zeros_like(own)
+                lists, columns = self.sentence(t), paths[members, t]
+                context, rows = take(entered, [group]), np.zeros_like(members)
             else:
-                lists, columns = self.lists.one(t, int(choices[group])), np.zeros_like(own)
-                context, rows = take(entered, places[own]), np.arange(len(own))
-            names = [keys[n] for n in own.tolist()]
+                lists, columns = self.sentence(t, int(choices[group])), np.zeros_like(members)
+                context, rows = take(entered, places[members]), np.arange(len(members))
+            names = [keys[n] for n in members.tolist()]
             yield _Sentences((self, t, lists, context), names, rows, columns)
 
     def _sentence_key(self, t: int, choice: int) -> bytes:
@@ -145,9 +152,9 @@ class AcausalProblem(ContextualProblem):
     def _follow(self, histories: list[History]) -> None:
         """Compute the contexts of histories from those before them; nothing is read."""
         t = histories[0].t - 1
-        given = gathered([own.before for own in histories if own.before is not None])
-        summaries = take(self._vectors_of(t)[0], [own.choice for own in histories])
-        enter(histories, self.advanced(t, given, summaries))
+        contexts = gathered([h.before for h in histories if h.before is not None])
+        summaries = take(self._vectors_of(t)[0], [history.choice for history in histories])
+        enter(histories, self.advanced(t, contexts, summaries))
 
     def _entered(self, t: int, contexts: Rows, following: Indices | None) -> Rows:
         """Contexts (M rows) of sentence t given the next choices, None where there is no next."""
@@ -178,19 +185,6 @@ class AcausalProblem(ContextualProblem):
         summary = context.summary(ReadSentences(forest.positions(device), unread))
         words = SideText(candidates.tokens, candidates.offsets).rows(places, device)
         return summary, context.encoded(Rows.of(words))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sentences:
-    """Candidates read in contexts, and which of the scores are wanted.
-
-    keys: of the M scores wanted; rows, columns: (M,) of each its context and its candidate.
-    """
-
-    reading: Reading
-    keys: list[bytes]
-    rows: Indices
-    columns: Indices
 
 
 def _key(path: Indices, t: int) -> bytes:

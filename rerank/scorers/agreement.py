@@ -33,7 +33,7 @@ AGREEMENT, VOTES, SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = OF_AGREEMENT
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 RULE = "the mean chrF (β = 1.25) of a candidate against the others of its sentence"
 OF_SYSTEMS = ", and of its system against the others in all sentences"  # of lists made of systems
-_OWN = (VOTES, *CONSENSUS)
+_COLUMNS = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 
 
@@ -62,7 +62,7 @@ class Agreement(FeatureSource):
     """
 
     def __init__(self, names: Mapping[str, str], of_systems: SystemAgreement | None) -> None:
-        super().__init__(AGREEMENT, (VOTES, *CONSENSUS))
+        super().__init__(AGREEMENT, _COLUMNS)
         self.documents, self._names, self._of_systems = 0, names, of_systems
 
     def choose(self, lists: Iterable[KBest]) -> str:
@@ -77,21 +77,18 @@ class Agreement(FeatureSource):
                     f"--agreement: {kbest.source} already has the feature {AGREEMENT!r}; leave "
                     "the option out"
                 )
-            if names >= {VOTES, *CONSENSUS}:
-                self.columns = ()
-            elif VOTES in names:
-                self.columns = CONSENSUS
+            if VOTES in names:
+                self.columns = () if names >= {*CONSENSUS} else CONSENSUS
             if kbest.n:
                 break
-        if self._of_systems is None:
-            return ""
-        outliers, copies = (
-            ", ".join(sorted(self._names[label] for label in own))
-            for own in self._of_systems.silent()
-        )
-        found = [f"{outliers} (lengths unlike the others')"] if outliers else []
-        found += [f"{copies} (copies of another)"] if copies else []
-        return f"{AGREEMENT}: systems without a vote: {'; '.join(found)}" if found else ""
+        reasons = "lengths unlike the others'", "copies of another"
+        silent = () if self._of_systems is None else self._of_systems.silent()
+        named = [
+            f"{', '.join(sorted(self._names[label] for label in labels))} ({reason})"
+            for labels, reason in zip(silent, reasons, strict=False)
+            if labels
+        ]
+        return f"{AGREEMENT}: systems without a vote: {'; '.join(named)}" if named else ""
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document."""
@@ -99,18 +96,12 @@ class Agreement(FeatureSource):
         return [self._scored(kbest) for _, kbest in documents]
 
     def _scored(self, kbest: KBest) -> ScoredDocument:
-        names = column_names(kbest.labels)
-        features = {name: kbest.dense[:, names.index(name)] for name in _OWN if name in names}
-        if missing := set(self.columns):
-            made = {
-                VOTES: _repetitions(kbest),
-                **dict(zip(CONSENSUS, _counted(kbest).T, strict=True)),
-            }
-            features |= {name: values for name, values in made.items() if name in missing}
-        scores = agreement_of(kbest, self._of_systems)
-        columns = [np.zeros((kbest.n, 0)), *(features[name][:, None] for name in self.columns)]
+        scores, columns = agreement_of(kbest, self._of_systems), np.zeros((kbest.n, 0))
+        if self.columns:
+            columns = np.column_stack([_repetitions(kbest), _consensus(kbest)])
+            columns = columns[:, len(_COLUMNS) - len(self.columns) :]
         parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
-        return ScoredDocument(Unary(parts), np.concatenate(columns, axis=1))
+        return ScoredDocument(Unary(parts), columns)
 
     def report(self) -> str:
         """`agreement: 12 documents`."""
@@ -147,7 +138,7 @@ class UtilityByVotes:
         return self.utility.words(t)
 
 
-def _counted(kbest: KBest) -> Floats:
+def _consensus(kbest: KBest) -> Floats:
     """Consensus features (n, 3); as documents for BLEU, the candidates of each rank are joined."""
     from rerank.metrics.agreement import consensus  # numba
 
@@ -158,12 +149,11 @@ def _counted(kbest: KBest) -> Floats:
 
 def _repetitions(kbest: KBest) -> Floats:
     """How often its list has the text of each candidate, (n,)."""
-    texts = kbest.texts.to_list()
-    found: list[int] = []
+    texts, repetitions = kbest.texts.to_list(), list[int]()
     for a, b in pairwise(kbest.offsets.tolist()):
         times = Counter(texts[a:b])
-        found += [times[text] for text in texts[a:b]]
-    return np.array(found, np.float64)
+        repetitions += [times[text] for text in texts[a:b]]
+    return np.array(repetitions, np.float64)
 
 
 class MeanAgreement:
@@ -193,12 +183,12 @@ class MeanAgreement:
 
     def to_text(self) -> str:
         """How large the agreement was; '' where nothing was counted."""
-        if not (found := self.to_dict().get("agreement", {})):
+        if not (means := self.to_dict().get("agreement", {})):
             return ""
         two = "; of two candidates neither agrees more than the other: take three or more"
         return (
-            f"agreement: chosen candidates have a mean chrF of {found['chosen']:.1f} against the "
-            f"others of their sentence, all candidates {found['all']:.1f}{two * (self._most == 2)}"
+            f"agreement: chosen candidates have a mean chrF of {means['chosen']:.1f} against the "
+            f"others of their sentence, all candidates {means['all']:.1f}{two * (self._most == 2)}"
         )
 
 

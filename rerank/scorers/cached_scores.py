@@ -1,4 +1,4 @@
-"""Scores of a document: in the cache, found by the texts of its hypotheses, and by its histories.
+"""Scores of a document in the cache: by the texts of its hypotheses, by histories, by requests.
 
 The key in the cache is the text itself. A shard is found by the first candidates of its document,
 so that `--top` finds the scores of longer lists; a hit if each requested list is a prefix of the
@@ -27,6 +27,7 @@ from rerank.files.cache import Cache
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 LogProbs: TypeAlias = NDArray[np.float32]  # (…, K), as of `lm.scoring`, which loads torch
 Sums: TypeAlias = NDArray[np.float64]
+Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within a window
 Result = TypeVar("Result")
 KEY_BYTES = 16
 SAVED_EVERY = 5.0  # seconds after which new scores of a document go to the cache
@@ -98,7 +99,7 @@ class ListTexts:
         if len(self.counts) != len(cached.counts) or (self.counts > cached.counts).any():
             return False
         pairs = zip(self.lists(), cached.lists(), strict=True)
-        return all(theirs.startswith(ours) for ours, theirs in pairs)
+        return all(other.startswith(text) for text, other in pairs)
 
 
 def _among_present(kind: str, kbest: KBest) -> Sequence[bytes]:
@@ -115,7 +116,7 @@ def _among_present(kind: str, kbest: KBest) -> Sequence[bytes]:
 
 def flat(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Scores of all lists in one array, as `ListScores.problem` reads them."""
-    return np.concatenate([np.zeros(0, np.float32), *(own.ravel() for own in scores)])
+    return np.concatenate([np.zeros(0, np.float32), *(array.ravel() for array in scores)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,21 +190,21 @@ class ScorerCache:
         kinds = {"text": "u", "counts": "i", "scores": "f", **dict.fromkeys(self.columns, "i")}
         if self.order not in (0, 1):
             kinds |= {"history": "u", "size": "i", "sentence": "i"}
-        found = {name: arrays.get(name, np.zeros(())) for name in kinds}
-        if any(found[key].ndim != 1 or found[key].dtype.kind != kinds[key] for key in kinds):
+        read = {name: arrays.get(name, np.zeros(())) for name in kinds}
+        if any(read[key].ndim != 1 or read[key].dtype.kind != kinds[key] for key in kinds):
             return False
-        counts, scores = found["counts"], found["scores"]
-        n, lines = int(counts.sum()), found["text"].tobytes()
+        counts, scores = read["counts"], read["scores"]
+        n, lines = int(counts.sum()), read["text"].tobytes()
         if not (counts > 0).all() or lines.count(b"\n") != n or not lines.endswith(b"\n"):
             return n == len(lines) == len(scores) == 0
         low = self.least is not None and (scores <= self.least).any()
-        if low or not (scores < np.inf).all() or any(len(found[key]) != n for key in self.columns):
+        if low or not (scores < np.inf).all() or any(len(read[key]) != n for key in self.columns):
             return False  # NaN, too
         if self.order in (0, 1):
             before = np.append(1, counts[:-1]) if self.order else 1
             return len(scores) == int((counts * before).sum())
-        size, sentence = found["size"], found["sentence"]
-        sizes = len(sentence), len(found["history"]), len(scores)
+        size, sentence = read["size"], read["sentence"]
+        sizes = len(sentence), len(read["history"]), len(scores)
         whole = sizes == (len(size), KEY_BYTES * len(size), int(size.sum()))
         return whole and bool(((sentence >= 0) & (sentence < len(counts)) & (size > 0)).all())
 
@@ -211,10 +212,10 @@ class ScorerCache:
         """Write arrays of these lists to the cache."""
         if self.cache is not None:
             text = np.frombuffer(texts.text, dtype=np.uint8)
-            own: Arrays = {"text": text, "counts": texts.counts}
+            key: Arrays = {"text": text, "counts": texts.counts}
             if texts.side:
-                own["side"] = np.frombuffer(texts.side_digest, dtype=np.uint8)
-            self.cache.put(self.group, texts.name(), {**arrays, **own})
+                key["side"] = np.frombuffer(texts.side_digest, dtype=np.uint8)
+            self.cache.put(self.group, texts.name(), {**arrays, **key})
 
 
 def digest(text: bytes) -> bytes:
@@ -222,7 +223,69 @@ def digest(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
 
 
-class HistoryProblem(DocumentProblem):
+def split_keys(keys: NDArray[np.uint8]) -> list[bytes]:
+    """The keys in an array of a shard."""
+    raw = keys.tobytes()
+    return [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
+
+
+class GrowingShard:
+    """Scores that are computed as a search goes on, and written to the cache now and then."""
+
+    def __init__(self) -> None:
+        self._grown, self._saved_at = False, monotonic()
+
+    @abstractmethod
+    def _write(self) -> None:
+        """Write all scores to the cache."""
+
+    def keep(self) -> None:
+        """As `save`, if that was not done for a while."""
+        if monotonic() - self._saved_at >= SAVED_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Put what was scored since the last call into the cache."""
+        self._saved_at = monotonic()
+        if self._grown:
+            self._write()
+            self._grown = False  # not before: a signal may end the writing
+
+
+class AnswerStore(GrowingShard):
+    """Answers by the digest of a request, `answers`, those about one document in a shard."""
+
+    def __init__(self, cache: Cache | None, group: str, name: str) -> None:
+        super().__init__()
+        self._cache, self._group, self._name = cache, group, name
+        self.answers: dict[bytes, float] = self._stored()
+
+    def _stored(self) -> dict[bytes, float]:
+        """The answers in the cache, which may be anybody's."""
+        arrays = None if self._cache is None else self._cache.get(self._group, self._name)
+        if self._cache is None or arrays is None:
+            return {}
+        keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
+        sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
+        if not (sound and keys.shape == (KEY_BYTES * len(numbers),) and np.isfinite(numbers).all()):
+            self._cache.refuse(self._group, self._name)
+            return {}
+        return dict(zip(split_keys(keys), numbers.tolist(), strict=True))
+
+    def enter(self, answers: Mapping[bytes, float]) -> None:
+        """Add answers."""
+        self.answers.update(answers)
+        self._grown = self._grown or bool(answers)
+
+    def _write(self) -> None:
+        if self._cache is not None:
+            self.answers |= self._stored()  # other documents may begin alike
+            keys = np.frombuffer(b"".join(self.answers), np.uint8)
+            arrays = {"key": keys, "answer": np.array([*self.answers.values()])}
+            self._cache.put(self._group, self._name, arrays)
+
+
+class HistoryProblem(GrowingShard, DocumentProblem):
     """Log-probabilities of a document's candidates after histories, by sentence and score key.
 
     engine: of the model; known: scores of earlier runs, if there are any. What was cached may be of
@@ -237,16 +300,15 @@ class HistoryProblem(DocumentProblem):
     def __init__(
         self, engine: Any, known: ListScores, cache: ScorerCache, *, order: int | None
     ) -> None:
+        super().__init__()
         self.engine, self.order = engine, order
         self.lengths = tuple(known.requested.counts.tolist())
-        self.known, self._score_cache, self._grown = known, cache, False
-        self._saved_at = monotonic()
+        self.known, self._score_cache = known, cache
         self._scores: dict[tuple[int, bytes], LogProbs] = {}
         if "history" in known.arrays:
             sizes, sentences = known.arrays["size"], known.arrays["sentence"].tolist()
             rows = np.split(known.arrays["scores"], np.cumsum(sizes)[:-1])
-            raw = known.arrays["history"].tobytes()
-            keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
+            keys = split_keys(known.arrays["history"])
             self._scores = dict(zip(zip(sentences, keys, strict=True), rows, strict=True))
 
     @abstractmethod
@@ -263,8 +325,8 @@ class HistoryProblem(DocumentProblem):
 
     def has_scores(self, t: int, key: bytes) -> bool:
         """Whether the scores of sentence t after a history are known."""
-        found = self._scores.get((t, key))
-        return found is not None and len(found) >= self.lengths[t]
+        scores = self._scores.get((t, key))
+        return scores is not None and len(scores) >= self.lengths[t]
 
     def scores_after(self, t: int, keys: Iterable[bytes]) -> LogProbs:
         """Scores (N, K_t) after histories, all of them known."""
@@ -276,16 +338,7 @@ class HistoryProblem(DocumentProblem):
         self._grown = True
         self._scores.update(zip(((t, key) for key in keys), scores, strict=True))
 
-    def keep(self) -> None:
-        """As `save`, if that was not done for a while."""
-        if monotonic() - self._saved_at >= SAVED_EVERY:
-            self.save()
-
-    def save(self) -> None:
-        """Put what was scored since the last call into the cache."""
-        self._saved_at = monotonic()
-        if not self._grown:
-            return
+    def _write(self) -> None:
         rows = list(self._scores.values())
         arrays: Arrays = {
             "sentence": np.array([t for t, _ in self._scores], dtype=np.int32),
@@ -294,7 +347,31 @@ class HistoryProblem(DocumentProblem):
             "scores": np.concatenate(rows),
         }
         self._score_cache.save(self.known.scored, {**self.known.arrays, **arrays})
-        self._grown = False  # not before: a signal may end the writing
+
+
+class WindowStates:
+    """States of a problem that are the choices of the sentences just before one.
+
+    sentences: how many of them scores depend on, None for all.
+    """
+
+    sentences: int | None = None
+
+    def initial(self) -> list[Choices]:
+        """The empty history."""
+        return [()]
+
+    def select(
+        self, successors: list[Choices], parents: Indices, choices: Indices
+    ) -> list[Choices]:
+        """The histories after the chosen candidates."""
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        return [self.recent((*successors[p], c)) for p, c in pairs]
+
+    def recent(self, choices: Choices) -> Choices:
+        """The choices that scores depend on."""
+        window = self.sentences
+        return choices if window is None else choices[max(0, len(choices) - window) :]
 
 
 class Unscored(NamedTuple):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.arrays import Pairwise, Unary, WeightedSum
+from decoders.arrays import Unary, WeightedSum
 from decoders.problem import DocumentProblem, ScoreError
 from decoders.reversal import own_scores
 from rerank.corpus.columns import Label, column_names, offsets_of
@@ -64,8 +64,7 @@ class FeatureSource:
     items of long work and shows how far it is, as `rerank.files.terminal.progress`.
 
     A class for scores of one kind has these facts, and `score`, or `problem` where documents are
-    scored one by one and there are no columns. All else has defaults for scores that cost nothing;
-    the scores themselves are 0 here.
+    scored one by one and there are no columns. All else has defaults for scores that cost nothing.
     """
 
     side_information: Sequence[str] = ()
@@ -99,11 +98,7 @@ class FeatureSource:
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of one document's candidates; the name is for messages."""
-        counts = kbest.counts[kbest.counts > 0].tolist()
-        if self.order != 1:
-            return Unary([np.zeros(k) for k in counts])
-        before = [1, *counts[:-1]]
-        return Pairwise([np.zeros(shape) for shape in zip(before, counts, strict=True)])
+        raise NotImplementedError
 
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
         """Scores (n,) of a document's candidates, each as if its sentence were all of it.
@@ -112,7 +107,7 @@ class FeatureSource:
         `contextless`.
         """
         alone = [(name, kbest.sentence(int(t))) for t in np.flatnonzero(kbest.counts)]
-        return np.concatenate([own_scores(one.problem, (0,))[0] for one in self.score(alone)])
+        return np.concatenate([own_scores(x.problem, (0,))[0] for x in self.score(alone)])
 
     def choose(self, lists: Iterable[KBest]) -> str:
         """Choose by the first of the lists what no option says; a line about it, if anything is."""
@@ -138,6 +133,21 @@ class FeatureSource:
         """Counters of the scoring engine, in a line; '' if there are none."""
         return ""
 
+    def count(self, kbest: KBest, choices: Sequence[int]) -> Mapping[str, Sequence[object]]:
+        """Count what the choices of a document have of the feature, for the report.
+
+        What traces say of it, by key, for each sentence that has candidates.
+        """
+        return {}
+
+    def summary(self) -> Mapping[str, object]:
+        """What a summary of the run has beside the report, by key."""
+        return {}
+
+    def provenance(self) -> Mapping[str, object]:
+        """What weights files state of a feature that no option of models or scorers names."""
+        return {}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureSpace:
@@ -157,15 +167,15 @@ class FeatureSpace:
         cls, labels: Sequence[Label], scorers: Sequence[FeatureSource], *, total: bool
     ) -> FeatureSpace:
         """Columns of a list with these labels and of scorers, in this order."""
-        own = (*labels, *([Label(TOTAL, 1)] if total else []))
-        width = sum(label.width for label in own)
+        of_list = (*labels, *([Label(TOTAL, 1)] if total else []))
+        width = sum(label.width for label in of_list)
         added: list[Label] = []
         contextual: list[int] = []
         for scorer in scorers:
             contextual.append(width + len(added))
             added += [Label(name, 1) for name in (scorer.name, *scorer.columns)]
         presets = {x.name: x.preset for x in scorers if x.preset is not None}
-        return cls((*own, *added), tuple(contextual), width, total, presets)
+        return cls((*of_list, *added), tuple(contextual), width, total, presets)
 
     @property
     def width(self) -> int:
@@ -235,9 +245,8 @@ class DocumentFeatures:
             totals = weighted.sum(axis=1) + self.sparse
             rest = [totals, *(totals - weighted[:, column] for column in columns)]
         spans = list(zip(self.offsets, self.offsets[1:], strict=False))
-        best, *others = ([int(own[a:b].argmax()) for a, b in spans] for own in rest)
-        found = [sum(a != b for a, b in zip(best, own, strict=True)) for own in others]
-        return np.array(found, np.int64)
+        best, *others = (np.array([values[a:b].argmax() for a, b in spans]) for values in rest)
+        return np.array([np.count_nonzero(best != other) for other in others], np.int64)
 
     def first(self) -> tuple[int, ...]:
         """The path of first candidates."""
@@ -258,31 +267,31 @@ def prepare(
 
     InputError if `total` is requested and a line has none.
     """
-    own = [_own_columns(kbest, space) for _, kbest in documents]
+    lists = [_list_columns(kbest, space) for _, kbest in documents]
     scored = list(zip(*(scorer.score(documents) for scorer in scorers), strict=True))
-    found = []
+    features = []
     for (name, kbest), columns, scores in zip(
-        documents, own, scored or [()] * len(documents), strict=True
+        documents, lists, scored or [()] * len(documents), strict=True
     ):
         blocks = [columns]
-        for one in scores:
-            blocks += [np.zeros((kbest.n, 1)), one.columns]
+        for by_scorer in scores:
+            blocks += [np.zeros((kbest.n, 1)), by_scorer.columns]
         present = np.flatnonzero(kbest.counts)
-        features = DocumentFeatures(
+        document = DocumentFeatures(
             name,
             space,
             np.concatenate(blocks, axis=1),
             kbest.sparse.dot(sparse_weights),
-            tuple(one.problem for one in scores),
+            tuple(by_scorer.problem for by_scorer in scores),
             offsets_of(kbest.counts[present]),
             present,
-            tuple(one.save for one in scores),
+            tuple(by_scorer.save for by_scorer in scores),
         )
-        found.append(features)
-    return found
+        features.append(document)
+    return features
 
 
-def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
+def _list_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
     """The list's own features (n, …)."""
     if not space.total:
         return kbest.dense
@@ -294,6 +303,14 @@ def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
             line=kbest.line_number(0) if kbest.n else None,
         )
     return np.column_stack([kbest.dense, kbest.totals])
+
+
+def counted(
+    scorers: Sequence[FeatureSource], kbest: KBest, choices: Sequence[int]
+) -> dict[str, Sequence[object]]:
+    """What traces say of the choices of a document, as all scorers count them."""
+    counts = [scorer.count(kbest, choices) for scorer in scorers]
+    return {key: by_sentence for entries in counts for key, by_sentence in entries.items()}
 
 
 # Features in contexts that no path through the lists has
@@ -313,7 +330,7 @@ def without_context(
     document: DocumentFeatures, scorers: Sequence[FeatureSource], kbest: KBest
 ) -> NDArray[np.float64]:
     """Features (n, F) with each sentence as if it were the whole document."""
-    return _scored(document, scorers, lambda one: one.without_context(document.name, kbest))
+    return _scored(document, scorers, lambda scorer: scorer.without_context(document.name, kbest))
 
 
 def after_texts(
@@ -332,9 +349,9 @@ def after_texts(
 
     def score(scorer: FeatureSource) -> NDArray[np.floating]:
         (scored,) = scorer.score([(document.name, lists)])
-        found = np.concatenate([own[:-1] for own in own_scores(scored.problem, path)])
+        scores = np.concatenate([of_list[:-1] for of_list in own_scores(scored.problem, path)])
         scored.save()
-        return found
+        return scores
 
     return _scored(document, scorers, score)
 
@@ -345,14 +362,14 @@ def _scored(
     score: Callable[[FeatureSource], NDArray[np.floating]],
 ) -> NDArray[np.float64]:
     """Features (n, F), contextual columns of scorers that are not of order 0 by `score`."""
-    found = document.static.copy()
+    features = document.static.copy()
     columns = zip(document.space.contextual, document.problems, scorers, strict=True)
     for column, problem, scorer in columns:
         if scorer.order != 0:
-            found[:, column] = score(scorer)
+            features[:, column] = score(scorer)
         else:
-            found[:, column] = np.concatenate(own_scores(problem, document.first()))
-    return found
+            features[:, column] = np.concatenate(own_scores(problem, document.first()))
+    return features
 
 
 # Words that a language model does not know
@@ -386,10 +403,10 @@ class UnknownWords:
                     units[character] += n
         else:
             units.update(counts)
-        found = cls()
+        counts_of = cls()
         for unit, n in units.items():
-            found.count(unit, n, vocabulary.knows(unit))
-        return found
+            counts_of.count(unit, n, vocabulary.knows(unit))
+        return counts_of
 
     def count(self, word: bytes, n: int, known: bool) -> None:
         """Count a word n times; known: whether it is."""
@@ -429,6 +446,10 @@ class UnknownWords:
         for row in rows[np.unique(owners, return_index=True)[1]].tolist():
             self.named.update(word for word in split_words(lines[row]) if not known(word))
 
+    def _most_frequent(self) -> str:
+        words = (word.decode(errors="replace") for word, _ in self.named.most_common(_LISTED))
+        return ", ".join(map(repr, words))
+
     def warn_of_language(
         self,
         name: str,
@@ -444,9 +465,6 @@ class UnknownWords:
         unit: what was counted, a singular noun; trained: share of unknown words in training.
         """
         if self.share > max(FOREIGN, 2 * trained + 0.01):
-            words = ", ".join(
-                repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
-            )
             notices.add(
                 "foreign-text",
                 source=source,
@@ -454,7 +472,7 @@ class UnknownWords:
                 unit=unit,
                 name=name,
                 share=f"{self.share:.1%}",
-                words=words,
+                words=self._most_frequent(),
                 cure=cure or "give the model of this language",
             )
 
@@ -476,9 +494,6 @@ class UnknownWords:
         known = about.get("oov_rate", 0.0)
         trained = float(known) if isinstance(known, float | int) else 0.0
         if self.share > 2 * trained + 0.01:
-            words = ", ".join(
-                repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
-            )
             notices.add(
                 "unknown-words",
                 source=source,
@@ -487,6 +502,6 @@ class UnknownWords:
                 share=f"{self.share:.1%}",
                 text=text,
                 trained=f"{trained:.1%}",
-                words=words,
+                words=self._most_frequent(),
                 cure=f"{'; ' * bool(cure)}{cure}",
             )

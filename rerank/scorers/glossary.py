@@ -2,16 +2,13 @@
 
 A file has a line for each term: the source term, a TAB, and its translations, with `|` between
 them. The score of a candidate is −(number of terms of the source sentence none of whose
-translations it has), so that a path sums to −(terms missed). It is of order 0: every search that is
-exact stays so. A term that a sentence has several times counts once there.
+translations it has), of order 0; a term that a sentence has several times counts once there.
 
-Texts are compared as tokens, after NFKC and, unless `case=yes`, without regard to case. Tokens are
-runs of letters, marks and digits, and each other character alone; spaces are of no importance, so
-that tokenised text is compared as any other. A character of Chinese, Japanese, Korean, Thai, Lao,
-Khmer and Burmese is a token of its own: terms match parts of texts there, and whole words
-elsewhere. With `inflection=yes` a word of four letters or more matches, in source and target,
-whatever begins as it does up to the last two letters, at least the first four, and goes on with up
-to four letters: `city` in `cities`, `город` in `городами`, and `term` in `terminal`, too.
+Texts are compared as tokens (`script_tokens`), after NFKC and, unless `case=yes`,
+without regard to case: terms match parts of texts in Chinese and other scripts without spaces, and
+whole words elsewhere. With `inflection=yes` a word of four letters or more matches, in source and
+target, whatever begins as it does up to the last two letters, at least the first four, and goes on
+with up to four letters: `city` in `cities`, `город` in `городами`, and `term` in `terminal`, too.
 
 In a source sentence the longest terms come first, of equally long ones the leftmost, and what a
 term covers is in no other: of `New York Times` and `York`, only the former.
@@ -22,10 +19,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,6 +35,7 @@ from rerank.errors import InputError, UsageError, printable
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.plain_texts import text_lines
+from rerank.formats.tokens import Place
 from rerank.metrics.discourse import script_tokens
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource
@@ -84,44 +83,43 @@ class Glossary:
     @classmethod
     def read(cls, path: FilePath, value: str, notices: Notices) -> Glossary:
         """The glossary in a file; value: of `--glossary`, with its keys. InputError for a fault."""
-        found = cls((), **glossary_value(value)[1])
-        terms, places = list[Term](), dict[tuple[str, ...], int]()
-        source = display(path)
-        for number, line in enumerate(read_lines(path, notices, max_bytes=_MOST_BYTES), 1):
+        empty, place = cls((), **glossary_value(value)[1]), Place(display(path), notices, 0)
+        terms, lines_of = list[Term](), dict[tuple[str, ...], int]()
+        for line in place.numbered(read_lines(path, notices, max_bytes=_MOST_BYTES)):
             if not line.strip():
                 continue
-            own, fault = [part.strip() for part in line.decode().split("\t")], ""
-            targets = own[1].split("|") if len(own) == 2 else []
-            words = tuple(found.tokens(own[0]))
-            if len(own) != 2:
+            columns, fault = [part.strip() for part in line.decode().split("\t")], ""
+            source, targets = columns[0], columns[1].split("|") if len(columns) == 2 else []
+            words = tuple(empty.tokens(source))
+            if len(columns) != 2:
                 fault = (
                     "expected a source term, a TAB and its translations, with | between these, "
-                    f"found {len(own)} column{'s' * (len(own) > 1)}; "
-                    + ("cut -f1,2 leaves two" if len(own) > 2 else "put a TAB between the two")
+                    f"found {len(columns)} column{'s' * (len(columns) > 1)}; "
+                    + ("leave out the others" if columns[2:] else "put a TAB between the two")
                 )
             elif not words:
                 fault = "expected a source term before the TAB, found none; leave out the line"
-            elif not all(map(found.tokens, targets)):
+            elif not all(map(empty.tokens, targets)):
                 fault = (
-                    f"expected translations of {_shown(own[0])}, with | between them, found an "
+                    f"expected translations of {_shown(source)}, with | between them, found an "
                     "empty one; leave out the | beside it, or the line"
                 )
-            elif words in places:
+            elif words in lines_of:
                 fault = (
-                    f"expected a term once, found {_shown(own[0])} again, as on line "
-                    f"{places[words]}; put all its translations on that line, with | between them"
+                    f"expected a term once, found {_shown(source)} again, as on line "
+                    f"{lines_of[words]}; put all its translations on that line, with | between them"
                 )
             if fault:
-                notices.refuse(InputError(fault, source=source, line=number))
+                place.refuse(InputError(fault))
                 continue
-            places[words] = number
-            terms.append(Term(own[0], tuple(one.strip() for one in targets)))
+            lines_of[words] = place.line
+            terms.append(Term(source, tuple(text.strip() for text in targets)))
         if not terms:
             raise InputError(
                 "expected lines of a source term, a TAB and its translations, found none",
-                source=source,
+                source=place.source,
             )
-        return cls(terms, case=found._case, inflection=found._inflection)
+        return cls(terms, case=empty._case, inflection=empty._inflection)
 
     def tokens(self, text: str) -> list[str]:
         """Tokens of a text, as they are compared."""
@@ -129,17 +127,17 @@ class Glossary:
 
     def found_in(self, source: str) -> list[int]:
         """Terms of a source sentence, by number, in rising order."""
-        words, found = self.tokens(source), list[tuple[int, int, int]]()
+        words, matches = self.tokens(source), list[tuple[int, int, int]]()
         for start, word in enumerate(words):
             ends = range(_STEM, len(word) + 1) if self._inflection else ()
             for first in dict.fromkeys([word, *(word[:end] for end in ends)]):
                 for i in self._by_first.get(first, ()):
                     term = self._sources[i]
-                    own = words[start : start + len(term)]
-                    if len(own) == len(term) and all(map(self._same, term, own)):
-                        found.append((-len(term), start, i))
+                    here = words[start : start + len(term)]
+                    if len(here) == len(term) and all(map(self._same, term, here)):
+                        matches.append((-len(term), start, i))
         covered, terms = set[int](), set[int]()
-        for size, start, i in sorted(found):
+        for size, start, i in sorted(matches):
             if covered.isdisjoint(places := range(start, start - size)):
                 covered.update(places)
                 terms.add(i)
@@ -148,7 +146,7 @@ class Glossary:
     def kept(self, terms: Sequence[int], text: str) -> list[bool]:
         """Whether a text has any translation of each of some terms."""
         joined = _joined(self.tokens(text))
-        return [any(one.search(joined) for one in self._targets[i]) for i in terms]
+        return [any(target.search(joined) for target in self._targets[i]) for i in terms]
 
     def _stem(self, word: str) -> str:
         """What words of other endings begin with: the word itself where there are none."""
@@ -199,42 +197,45 @@ class GlossaryScores(FeatureSource):
     def read(cls, path: FilePath, value: str, notices: Notices) -> GlossaryScores:
         """The feature of a glossary in a file; value: of `--glossary`."""
         glossary = Glossary.read(path, value, notices)
-        own = repr((glossary_value(value)[1], glossary.terms))
-        return cls(glossary, display(path), hashlib.sha256(own.encode()).hexdigest())
+        identity = repr((glossary_value(value)[1], glossary.terms))
+        return cls(glossary, display(path), hashlib.sha256(identity.encode()).hexdigest())
 
     def choose(self, lists: Iterable[KBest]) -> str:
         """UsageError if the lists have the feature already."""
-        for kbest in lists:
-            if any(label.name == GLOSSARY for label in kbest.labels):
-                raise UsageError(
-                    f"--{GLOSSARY}: {kbest.source} already has the feature {GLOSSARY!r}; leave the "
-                    "option out"
-                )
-            break
+        first = next(iter(lists), None)
+        if first is not None and any(label.name == GLOSSARY for label in first.labels):
+            raise UsageError(
+                f"--{GLOSSARY}: {first.source} already has the feature {GLOSSARY!r}; leave the "
+                "option out"
+            )
         return ""
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document."""
-        parts = [-(~own).sum(axis=1, dtype=np.float64) + 0.0 for _, own in self._found(kbest)]
-        return Unary(parts)
+        return Unary(
+            [-(~kept).sum(axis=1, dtype=np.float64) + 0.0 for _, kept in self._kept_terms(kbest)]
+        )
 
-    def count(self, kbest: KBest, choices: Sequence[int]) -> list[list[TermRecord]]:
+    def count(self, kbest: KBest, choices: Sequence[int]) -> dict[str, list[list[TermRecord]]]:
         """Add the terms of a document: in its sentences, in its choices, and in any candidates.
 
-        Returns those of each sentence that has candidates, and whether its choice keeps them.
+        `terms` of each sentence that has candidates, and whether its choice keeps them.
         """
-        found = list[list[TermRecord]]()
-        for (terms, kept), choice in zip(self._found(kbest), choices, strict=True):
-            found.append([])
-            for i, own in zip(terms, kept.T.tolist(), strict=True):
+        records = list[list[TermRecord]]()
+        for (terms, kept), choice in zip(self._kept_terms(kbest), choices, strict=True):
+            records.append([])
+            for i, by_candidate in zip(terms, kept.T.tolist(), strict=True):
                 self.sentences[i] += 1
-                self.kept[i] += own[choice]
-                self.possible[i] += any(own)
-                term = self.glossary.terms[i]
-                found[-1].append((term.source, "|".join(term.targets), own[choice]))
-        return found
+                self.kept[i] += by_candidate[choice]
+                self.possible[i] += any(by_candidate)
+                records[-1].append((*self._shown_term(i), by_candidate[choice]))
+        return {"terms": records}
 
-    def _found(self, kbest: KBest) -> Iterator[tuple[tuple[int, ...], Any]]:
+    def _shown_term(self, i: int) -> tuple[str, str]:
+        term = self.glossary.terms[i]
+        return term.source, "|".join(term.targets)
+
+    def _kept_terms(self, kbest: KBest) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Terms of each sentence that has candidates, and which candidate keeps each, (K, …)."""
         sources, texts = kbest.side["source"], kbest.texts.to_list()
         for t, (a, b) in enumerate(pairwise(kbest.offsets.tolist())):
@@ -254,11 +255,11 @@ class GlossaryScores(FeatureSource):
 
         `glossary: 31 of 40 terms kept, 36 in any candidate of their sentence`.
         """
-        found = f"{GLOSSARY}: {len(self._seen):,} of {len(self.glossary.terms):,} terms found"
+        line = f"{GLOSSARY}: {len(self._seen):,} of {len(self.glossary.terms):,} terms found"
         if not self.sentences:
-            return found
-        line = (
-            f"{found}, in the choices of {self.kept.total():,} of {self.sentences.total():,} "
+            return line
+        line += (
+            f", in the choices of {self.kept.total():,} of {self.sentences.total():,} "
             f"sentences and terms, in any candidate of {self.possible.total():,}"
         )
         missed = [row for row in self.rows() if row[3] < row[2]]
@@ -274,23 +275,24 @@ class GlossaryScores(FeatureSource):
         Those that are missed most come first.
         """
         order = sorted(self.sentences, key=lambda i: (self.kept[i] - self.sentences[i], i))
-        terms = self.glossary.terms
         return [
-            (terms[i].source, "|".join(terms[i].targets), self.sentences[i], self.kept[i],
-             self.possible[i])
-            for i in order
-        ]  # fmt: skip
+            (*self._shown_term(i), self.sentences[i], self.kept[i], self.possible[i]) for i in order
+        ]
 
-    def to_dict(self) -> dict[str, object]:
+    def provenance(self) -> dict[str, object]:
+        """The file, and the digest of its terms."""
+        return {GLOSSARY: {"file": Path(self.source).name, "digest": self.digest}}
+
+    def summary(self) -> dict[str, object]:
         """All rows as JSON values."""
         names = ("source", "targets", "sentences", "kept", "possible")
-        terms: list[Mapping[str, object]] = []
-        for row in self.rows():
-            found = dict(zip(names, row, strict=True))
-            terms.append({**found, "targets": row[1].split("|")})
-        counts = (self.sentences, self.kept, self.possible)
-        totals = dict(zip(names[2:], (one.total() for one in counts), strict=True))
-        return {**totals, "terms": terms}
+        terms = [
+            {**dict(zip(names, row, strict=True)), "targets": row[1].split("|")}
+            for row in self.rows()
+        ]
+        counts = self.sentences, self.kept, self.possible
+        totals = {name: own.total() for name, own in zip(names[2:], counts, strict=True)}
+        return {GLOSSARY: {**totals, "terms": terms}}
 
 
 def warn_of_unused(
@@ -305,10 +307,7 @@ def warn_of_unused(
 def check_terms(value: str, source: FilePath, notices: Notices) -> None:
     """Faults of a glossary, and a warning of terms that no line of a source has."""
     path, _ = glossary_value(value)
-    glossary, unreported = Glossary.read(path, value, notices), Notices()
-    seen = set(
-        chain(
-            *(glossary.found_in(line.decode()) for line in text_lines(source, unreported, "source"))
-        )
-    )
+    glossary = Glossary.read(path, value, notices)
+    lines = text_lines(source, Notices(), "source")  # others give the notices of the source
+    seen = {i for line in lines for i in glossary.found_in(line.decode())}
     warn_of_unused(glossary, seen, display(path), notices)

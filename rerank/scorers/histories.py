@@ -137,14 +137,10 @@ class ContextualProblem(HistoryProblem):
         if order is None and not engine.model.context.merges_sentences:
             self._texts = [text.split(b"\n") for text in known.requested.lists()]
 
-    @property
-    def lists(self) -> Candidates:
-        """The candidates in the model's words."""
-        return self._encode()[0]
-
-    def sentence(self, t: int) -> Candidates:
-        """The candidates of sentence t."""
-        return self.lists.part(t, t + 1)
+    def sentence(self, t: int, choice: int | None = None) -> Candidates:
+        """The candidates of sentence t in the model's words, or one of them."""
+        lists, _ = self._encode()
+        return lists.part(t, t + 1) if choice is None else lists.one(t, choice)
 
     def score_key(self, t: int, history: History) -> bytes:
         """That of the history."""
@@ -170,16 +166,13 @@ class ContextualProblem(HistoryProblem):
         """Bytes by which the model tells a candidate from others in a history."""
         if self._texts is not None:
             return self._texts[t][choice]
-        words = self.lists.one(t, choice).tokens
+        words = self.sentence(t, choice).tokens
         key: bytes = self.engine.model.context.sentence_key(words)
         return key
 
     @cached_property
     def _sides(self) -> list[Rows | None]:
-        """Side information of each sentence as the model's context takes it, one row.
-
-        None where there is none, as after the last sentence.
-        """
+        """Side information of each sentence as the context takes it, a row; None after the last."""
         n = len(self.lengths)
         if self._side is None:
             return [None] * (n + 1)
@@ -191,8 +184,8 @@ class ContextualProblem(HistoryProblem):
         """Contexts (M rows) in which sentence t + 1 is read, after summaries (M rows) of t."""
         context, side = self.engine.model.context, self._sides[t + 1]
 
-        def following(given: Rows, summary: Rows) -> Rows:
-            after: Rows = context.advance(given, summary)
+        def following(before: Rows, summary: Rows) -> Rows:
+            after: Rows = context.advance(before, summary)
             if side is not None:
                 after = context.enter(after, side.repeat_interleave(len(after)))
             return after
@@ -235,17 +228,17 @@ class ContextualProblem(HistoryProblem):
     ) -> list[History]:
         """The histories after the chosen candidates."""
         t, histories, *_ = successors
-        found = self.children(histories, parents, choices)
+        children = self.children(histories, parents, choices)
         if pairs := successors.pairs(parents, choices, self.lengths[t]):
             known, contexts, summaries = pairs
-            enter([found[n] for n in known.tolist()], self.advanced(t, contexts, summaries))
-        return found
+            enter([children[n] for n in known.tolist()], self.advanced(t, contexts, summaries))
+        return children
 
     def children(
         self, histories: Sequence[History], parents: Indices, choices: Indices
     ) -> list[History]:
         """Histories with one more candidate each, their contexts not computed yet."""
-        found: list[History] = []
+        children: list[History] = []
         for parent, choice in zip(parents.tolist(), choices.tolist(), strict=True):
             before = histories[parent]
             sentence = self._sentence_key(before.t, choice)
@@ -254,9 +247,9 @@ class ContextualProblem(HistoryProblem):
             else:
                 key = (*before.key, sentence)[-self.order :]
             history = self._history(before.t + 1, key)
-            history.before, history.choice, history.number = before, choice, len(found)
-            found.append(history)
-        return found
+            history.before, history.choice, history.number = before, choice, len(children)
+            children.append(history)
+        return children
 
     def average(self, successors: ScoredHistories, weights: Sums) -> list[History]:
         """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
@@ -273,12 +266,12 @@ class ContextualProblem(HistoryProblem):
         parents, choices = np.divmod(np.arange(n * k), k)
         known = successors.pairs(parents, choices, k)
         if known is not None and len(known[0]) == n * k:
-            _, given, summaries = known
+            _, contexts, summaries = known
         else:
-            given = self.contexts(successors.histories)
-            ((_, summaries),) = read([(self, t, self.sentence(t), given)])
-            given = given.repeat_interleave(k)
-        pairs = self.advanced(t, given, summaries)
+            contexts = self.contexts(successors.histories)
+            ((_, summaries),) = read([(self, t, self.sentence(t), contexts)])
+            contexts = contexts.repeat_interleave(k)
+        pairs = self.advanced(t, contexts, summaries)
         with self.engine.backend.inference():
             means = [
                 torch.einsum(
@@ -287,10 +280,10 @@ class ContextualProblem(HistoryProblem):
                 for column in pairs.tensors
             ]
         raw = [mean.flatten(1).cpu().contiguous().view(torch.uint8).numpy() for mean in means]
-        texts = [row.tobytes() for row in np.concatenate(raw, axis=1)]
-        found = [self._history(t + 1, (digest(text),)) for text in texts]
-        enter(found, Rows.of(*means))
-        return found
+        keys = [digest(row.tobytes()) for row in np.concatenate(raw, axis=1)]
+        histories = [self._history(t + 1, (key,)) for key in keys]
+        enter(histories, Rows.of(*means))
+        return histories
 
     def contexts(self, histories: Sequence[History]) -> Rows:
         """Contexts (M rows) of histories.
@@ -329,7 +322,7 @@ class ContextualProblem(HistoryProblem):
         """
         walks = [problem.walk(paths, t, horizon) for problem, paths, t, horizon in requests]
         if walking := [walk for walk in walks if walk.t <= walk.last]:
-            answers = cls.extend_together([(one.problem, one.histories, one.t) for one in walking])
+            answers = cls.extend_together([(w.problem, w.histories, w.t) for w in walking])
             for walk, (scores, successors) in zip(walking, answers, strict=True):
                 walk.totals += scores[walk.nodes, walk.paths[:, walk.t]]
                 parents, choices, of_path = walk.branches()
@@ -453,26 +446,26 @@ def follow(work: Sequence[tuple[ContextualProblem, list[History]]]) -> list[LogP
     owners: list[tuple[int, int]] = []  # of each: its request, and the candidate's place in it
     before: list[Rows] = []
     for n, (problem, histories) in enumerate(work):
-        given = gathered([history.before for history in histories if history.before is not None])
-        before.append(given)
+        contexts = gathered([h.before for h in histories if h.before is not None])
+        before.append(contexts)
         t, choices = histories[0].t - 1, np.array([history.choice for history in histories])
         whole = problem.engine.backend.deterministic
         for begin, end in pairwise([0, *(np.flatnonzero(np.diff(choices)) + 1), len(choices)]):
-            choice, contexts = int(choices[begin]), given.take(slice(begin, end))
-            lists = problem.sentence(t) if whole else problem.lists.one(t, choice)
-            requests.append((problem, t, lists, contexts))
+            choice = int(choices[begin])
+            candidates = problem.sentence(t, None if whole else choice)
+            requests.append((problem, t, candidates, contexts.take(slice(begin, end))))
             owners.append((n, choice if whole else 0))
     scores: list[list[LogProbs]] = [[] for _ in work]
     summaries: list[list[Rows]] = [[] for _ in work]
     for (n, place), (of_lists, summary) in zip(owners, read(requests), strict=True):
         scores[n].append(of_lists[:, place])
         summaries[n].append(summary.take(slice(place, None, of_lists.shape[1])))
-    for (problem, histories), given, parts in zip(work, before, summaries, strict=True):
-        enter(histories, problem.advanced(histories[0].t - 1, given, Rows.cat(parts)))
+    for (problem, histories), contexts, parts in zip(work, before, summaries, strict=True):
+        enter(histories, problem.advanced(histories[0].t - 1, contexts, Rows.cat(parts)))
     return [np.concatenate(parts) for parts in scores]
 
 
-def by_rows(engine: ScoringEngine, function: Callable[..., Rows], *given: Rows) -> Rows:
+def by_rows(engine: ScoringEngine, function: Callable[..., Rows], *batches: Rows) -> Rows:
     """What a function makes of batches of M rows each.
 
     One row at a time on a deterministic backend: the bits of a row of a product may depend on how
@@ -480,6 +473,6 @@ def by_rows(engine: ScoringEngine, function: Callable[..., Rows], *given: Rows) 
     """
     with engine.backend.inference():
         if not engine.backend.deterministic:
-            return function(*given)
-        places = (np.array([n]) for n in range(len(given[0])))
-        return Rows.cat([function(*(take(rows, place) for rows in given)) for place in places])
+            return function(*batches)
+        places = (np.array([n]) for n in range(len(batches[0])))
+        return Rows.cat([function(*(take(rows, place) for rows in batches)) for place in places])

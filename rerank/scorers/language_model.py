@@ -14,8 +14,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
-from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from itertools import chain, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from lm.scoring import (
     VERSION,
     LogProbError,
     ScoringEngine,
+    given_each,
     independent,
     pairs,
 )
@@ -39,7 +40,7 @@ from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_
 from lm.subwords import SubwordVocabulary
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
-from rerank.corpus.columns import reversed_lists
+from rerank.corpus.columns import offsets_of, reversed_lists
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
@@ -66,24 +67,7 @@ from rerank.scorers.histories import ContextualProblem, located
 # in nats a sentence: recipes/bench; tf32 has three bits more than bfloat16, and rounds
 # the operands of small products, too
 ERRORS = {"float32": 1.2e-4, "tf32": 0.125, "bfloat16": 0.5}
-
-
 Places: TypeAlias = NDArray[np.int64]
-
-
-class ScoringBackend(Protocol):
-    """What computes scores, on what device, and what it has counted."""
-
-    @property
-    def backend(self) -> Any:
-        """The device and the precision."""
-
-    @property
-    def counts(self) -> Any:
-        """Tokens and seconds so far."""
-
-
-Engine = TypeVar("Engine", bound=ScoringBackend)
 
 
 def group_of(identity: tuple[object, ...]) -> str:
@@ -91,16 +75,17 @@ def group_of(identity: tuple[object, ...]) -> str:
     return hashlib.sha256(repr(identity).encode()).hexdigest()[:32]
 
 
-class ModelSource(FeatureSource, Generic[Engine]):
+class ModelSource(FeatureSource):
     """A language model on an engine, whose scores may be cached.
 
-    label: NAME of the model; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place of
-    the feature `NAME`, which is their sum, so that tuning weights context and fluency separately;
-    given_later: documents are read from the last sentence to the first, and their last sentence has
-    the start context; errors: largest error of a sentence's score in nats, by the backend's dtype;
-    cached: number of documents whose scores came from the cache; additive: whether one pass serves
-    all candidates of a sentence before, since they only add to the logits; cached_columns: numbers
-    of a candidate that are cached beside its scores.
+    label: NAME of the model; engine: what computes scores, with its backend and its counts; pmi:
+    features `NAMEpmi` and `NAMEnull`, log p(s | null), in place of the feature `NAME`, which is
+    their sum, so that tuning weights context and fluency separately; given_later: documents are
+    read from the last sentence to the first, and their last sentence has the start context; errors:
+    largest error of a sentence's score in nats, by the backend's dtype; cached: number of documents
+    whose scores came from the cache; additive: whether one pass serves all candidates of a sentence
+    before, since they only add to the logits; cached_columns: numbers of a candidate that are
+    cached beside its scores.
     """
 
     additive = False
@@ -109,7 +94,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
     def __init__(
         self,
         name: str,
-        engine: Engine,
+        engine: Any,
         cache: Cache | None,
         errors: Mapping[str, float],
         *,
@@ -120,7 +105,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
         super().__init__(f"{name}pmi" if pmi else name)
         self.columns = (f"{name}null", *columns) if pmi else tuple(columns)
         self.label, self.pmi, self.given_later = name, pmi, given_later
-        self._engine, self._cache = engine, cache
+        self.engine, self._cache = engine, cache
         self._all_pairs = ScorerCache()  # of searches that score all pairs
         self.cached = 0
         self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
@@ -148,27 +133,23 @@ class ModelSource(FeatureSource, Generic[Engine]):
         """The cache under a digest of what determines scores."""
         group = group_of(self._identity(null=null))
         order = 0 if null else None if self.on_demand else self.order
-        whole = self._engine.backend.deterministic
+        whole = self.engine.backend.deterministic
         return ScorerCache(self._cache, group, whole, order, self.cached_columns, -np.inf)
 
     @cached_property
     def _score_cache(self) -> ScorerCache:
         return self._scorer_cache()
 
-    @cached_property
-    def _null_cache(self) -> ScorerCache:
-        return self._scorer_cache(null=True)
-
     @property
     def seconds(self) -> float:
         """Time that the model has computed so far."""
-        return float(self._engine.counts.seconds)
+        return float(self.engine.counts.seconds)
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if memory ran out: batches are smaller since then, and scoring is slower."""
-        if self._engine.backend.shortages:
+        if self.engine.backend.shortages:
             notices.add("out-of-memory", source=source, names=[self.label])
-        self._engine.backend.shortages = 0
+        self.engine.backend.shortages = 0
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""
@@ -186,7 +167,7 @@ class ModelSource(FeatureSource, Generic[Engine]):
             raise ValueError(f"scorer {self.label!r} needs side information: {', '.join(missing)}")
         return ListTexts.of(kbest, self.side_information)
 
-    def _place(self, name: str) -> str:
+    def place(self, name: str) -> str:
         """Scorer and document in messages, and how sentences are counted in them."""
         counted = ", its sentences counted from the last" if self.given_later else ""
         return f"scorer {self.label!r}, document {name!r}{counted}"
@@ -204,16 +185,16 @@ class ModelSource(FeatureSource, Generic[Engine]):
         if not self.given_later:
             return scored
         return [
-            ScoredDocument(reversed_problem(one.problem), _turned(one.columns, kbest), one.save)
-            for (_, kbest), one in zip(documents, scored, strict=True)
+            ScoredDocument(reversed_problem(x.problem), _turned(x.columns, kbest), x.save)
+            for (_, kbest), x in zip(documents, scored, strict=True)
         ]
 
     def _scored(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Problem of each document in the order of reading, and static features but the null."""
         if self.causal and self.order in (0, 1) and not self.on_demand:
             return [
-                ScoredDocument(found.problem(self.order), self._static(found))
-                for found in self._whole(documents)
+                ScoredDocument(scores.problem(self.order), self._static(scores))
+                for scores in self._whole(documents)
             ]
         scored = []
         for name, kbest in documents:
@@ -233,26 +214,25 @@ class ModelSource(FeatureSource, Generic[Engine]):
         The null scores of a first sentence are its scores in the problem, so that its PMI is 0
         and not a rounding error.
         """
-        problems = [one.problem for one in scored]
-        nulls = self.null_scores(documents)
+        problems, nulls = [document.problem for document in scored], self.null_scores(documents)
         firsts = answer_all(
             [[(p, Extend(p.initial(), 0))] if len(p.lengths) else [] for p in problems]
         )
-        found = []
-        for one, scores, first in zip(scored, nulls, firsts, strict=True):
+        differences = []
+        for document, scores, first in zip(scored, nulls, firsts, strict=True):
             null = scores.astype(np.float64)
             for at_first, _ in first:
                 null[: at_first.shape[1]] = at_first[0]
-            lists = np.split(null, np.cumsum(one.problem.lengths)[:-1]) if len(null) else []
-            difference = WeightedSum([(1.0, one.problem), (-1.0, Unary(lists))])
-            columns = np.column_stack([null, one.columns])
-            found.append(ScoredDocument(difference, columns, one.save))
-        return found
+            lists = np.split(null, np.cumsum(document.problem.lengths)[:-1]) if len(null) else []
+            difference = WeightedSum([(1.0, document.problem), (-1.0, Unary(lists))])
+            columns = np.column_stack([null, document.columns])
+            differences.append(ScoredDocument(difference, columns, document.save))
+        return differences
 
     def null_scores(self, documents: Sequence[NamedLists]) -> list[NDArray[np.float32]]:
         """Scores (n,) of each document's candidates, each as if its sentence began a document."""
-        found = self._whole(documents, null=True)
-        return [one.column("scores").astype(np.float32) for one in found]
+        scores = self._whole(documents, null=True)
+        return [of_lists.column("scores").astype(np.float32) for of_lists in scores]
 
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
         """Scores (n,) of a document's candidates in no context, which adds nothing to a PMI."""
@@ -260,42 +240,42 @@ class ModelSource(FeatureSource, Generic[Engine]):
             return np.zeros(kbest.n)
         if not self.causal:
             return super().without_context(name, kbest)
-        (found,) = self.null_scores([(name, self._in_order(kbest))])
-        return _turned(found, kbest) if self.given_later else found
+        (scores,) = self.null_scores([(name, self._in_order(kbest))])
+        return _turned(scores, kbest) if self.given_later else scores
 
     def _whole(self, documents: Sequence[NamedLists], *, null: bool = False) -> list[ListScores]:
         """Scores of whole documents at order 0 and 1, or without context.
 
         Cached ones, or computed in one batch.
         """
-        cache = self._null_cache if null else self._score_cache
+        cache = self._scorer_cache(null=True) if null else self._score_cache
         named = [(name, self._texts(kbest)) for name, kbest in documents]
         known = [cache.look_up(texts) for _, texts in named]
-        self.cached += 0 if null else sum(one is not None for one in known)
-        new = [n for n, one in enumerate(known) if one is None]
+        new = [n for n, scores in enumerate(known) if scores is None]
+        self.cached += 0 if null else len(known) - len(new)
         computed = self._computed([named[n] for n in new], null=null)
         for n, arrays in zip(new, computed, strict=True):
             _, texts = named[n]
             cache.save(texts, arrays)
             known[n] = ListScores(texts, texts, arrays)
-        return [one for one in known if one is not None]
+        return [scores for scores in known if scores is not None]
 
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""
         parts = [f"{self.cached:,} documents from the cache"] if self.cached else []
-        if tokens := self._engine.counts.tokens:
+        if tokens := self.engine.counts.tokens:
             parts.append(f"{tokens:,} tokens scored in {self.seconds:.1f} s")
         return f"{self.label}: {', '.join(parts) or 'nothing to score'}"
 
 
 def _turned(columns: NDArray[np.floating], kbest: KBest) -> NDArray[np.float64]:
     """Values (n, …) of the candidates of reversed lists, in the order of the lists."""
-    found = np.empty(columns.shape)
-    found[reversed_lists(kbest.counts)] = columns
-    return found
+    turned = np.empty(columns.shape)
+    turned[reversed_lists(kbest.counts)] = columns
+    return turned
 
 
-class LanguageModel(ModelSource[ScoringEngine]):
+class LanguageModel(ModelSource):
     """The features of one model folder.
 
     Order 0: each candidate is scored once. Order 1: after each candidate of the previous sentence,
@@ -309,6 +289,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
 
     cached_columns: Sequence[str] = ("unknown", "words")
     counted = "list"  # in which unknown words are counted
+    engine: ScoringEngine
 
     def __init__(
         self,
@@ -348,14 +329,14 @@ class LanguageModel(ModelSource[ScoringEngine]):
         Null scores are those in the start context, where a document cache is empty; those of a
         model of order 0 are its only scores.
         """
-        backend = self._engine.backend
-        found = VERSION, self.saved.digest, backend.dtype, backend.deterministic
+        backend = self.engine.backend
+        facts = VERSION, self.saved.digest, backend.dtype, backend.deterministic
         if null:
             alone = self.saved.model.order == 0 and not self.side_information
-            return found if alone else (*found, "null")
+            return facts if alone else (*facts, "null")
         lazy = ("lazy",) if self.on_demand else ()
         share = () if self.document_cache is None else ("cache", self.document_cache)
-        return (*found, *lazy, *share)
+        return (*facts, *lazy, *share)
 
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of far more unknown words than the training text has."""
@@ -381,7 +362,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
 
     def details(self) -> str:
         """Nodes of the tries and normalisers of all pairs, in a line; empty if there were none."""
-        work, parts = self._engine.counts, []
+        work, parts = self.engine.counts, []
         if work.nodes:
             share = work.tokens / work.nodes
             parts.append(f"{work.nodes:,} trie nodes ({share:.2f} tokens a node)")
@@ -394,35 +375,35 @@ class LanguageModel(ModelSource[ScoringEngine]):
         self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents: in one batch, but one by one if `deterministic`."""
-        if self._engine.backend.deterministic and len(documents) > 1:
+        if self.engine.backend.deterministic and len(documents) > 1:
             for document in documents:
                 yield from self._computed([document], null=null)
         elif documents:
             names, texts = zip(*documents, strict=True)
-            starts = np.cumsum([0, *(len(own.counts) for own in texts)])
+            starts = offsets_of(np.array([len(text.counts) for text in texts]))
             try:
                 yield from self._batch(texts, starts, null=null)
             except LogProbError as fault:
                 place = fault.list or 0
                 d = int(np.searchsorted(starts, place, side="right")) - 1
                 where = located(fault, place - int(starts[d]))
-                raise RerankError(f"{self._place(names[d])}: {where}") from None
+                raise RerankError(f"{self.place(names[d])}: {where}") from None
             except MemoryError as fault:
                 to = f" to {names[-1]!r}" if len(names) > 1 else ""
                 raise RerankError(
-                    f"{self._place(names[0])}{to}: {fault}; keep fewer candidates with --top"
+                    f"{self.place(names[0])}{to}: {fault}; keep fewer candidates with --top"
                 ) from None
 
     def _batch(self, texts: Sequence[ListTexts], starts: Places, *, null: bool) -> list[Arrays]:
         """Scores of documents in one batch; starts: (D + 1,) offsets into the lists of all."""
-        encoded = [self._encoded(own) for own in texts]
+        encoded = [self._encoded(text) for text in texts]
         lists = Candidates.joined([lists for lists, _ in encoded])
         side, first = self._side_rows(texts), np.zeros(len(lists), dtype=np.bool_)
         first[starts[:-1][np.diff(starts) > 0]] = True
         if null or (self.order == 0 and side is None):  # in the start context
-            scores = independent(self._engine, lists, side)
+            scores = independent(self.engine, lists, side)
         else:
-            scores = pairs(self._engine, lists, first, side)
+            scores = pairs(self.engine, lists, first, side)
         return [
             {**columns, "scores": flat(scores[a:b])}
             for (a, b), (_, columns) in zip(pairwise(starts), encoded, strict=True)
@@ -433,14 +414,14 @@ class LanguageModel(ModelSource[ScoringEngine]):
         encoded = cache(partial(self._encoded, texts))
         known = known or ListScores(texts, texts, encoded()[1])
         if not self.causal:
-            return AcausalProblem(self._engine, known, encoded, label=self._place(name))
+            return AcausalProblem(self.engine, known, encoded, label=self.place(name))
         return ContextualProblem(
-            self._engine,
+            self.engine,
             known,
             self._score_cache,
             encoded,
             order=self.order,
-            label=self._place(name),
+            label=self.place(name),
             side=self._side_rows([texts]),
         )
 
@@ -475,23 +456,79 @@ class LanguageModel(ModelSource[ScoringEngine]):
         Lists without candidates are not among them: the next sentence is the next one with
         candidates.
         """
-        context, device = self.saved.model.context, self._engine.backend.device
+        context, device = self.saved.model.context, self.engine.backend.device
         if not context.side_information:
             return None
-        documents = np.cumsum([0, *(len(own.counts) for own in texts)])
+        documents = np.cumsum([0, *(len(text.counts) for text in texts)])
         side: dict[str, SideText] = {}
         for kind in information_of(context, training=False):
             if kind in NUMBERS:
                 indices = [  # of the list that each one names, 0 for none, among all lists
                     begin + int(line) - 1 if int(line) else -1
-                    for own, begin in zip(texts, documents.tolist(), strict=False)
-                    for line in own.side[kind].split()
+                    for text, begin in zip(texts, documents.tolist(), strict=False)
+                    for line in text.side[kind].split()
                 ]
                 side[kind] = SentenceNumbers.of(np.array(indices, np.int64))
             else:
-                lines = b"".join(own.side[kind] for own in texts)
+                lines = b"".join(text.side[kind] for text in texts)
                 side[kind] = self.saved.encode_side(kind, lines)
         return rows_of(side, context.side_information, np.arange(documents[-1]), documents, device)
+
+
+class ChannelModel(LanguageModel):
+    """log p(source sentence | candidate) by a model trained with source and target exchanged.
+
+    The channel of a noisy-channel model: by Bayes' rule the best translation has the largest
+    p(target) · p(source | target) (Brown et al. 1993); Yee, Dauphin & Auli 2019 (arXiv:1908.05731)
+    rerank lists of neural systems by it. Order 0. Equal candidates of a list are read once. There
+    is no column of unknown words: those of the source are the same for all candidates.
+    """
+
+    cached_columns = ()
+    counted = "source"
+
+    def __init__(
+        self, name: str, saved: SavedModel, backend: Backend, cache: Cache | None = None
+    ) -> None:
+        super().__init__(name, saved, backend, cache)
+        self.columns, self.cure = (), "leave reverse=yes out if it is a model of the target"
+        identity = repr((saved.digest, "reverse")).encode()
+        self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
+
+    def _identity(self, *, null: bool) -> tuple[object, ...]:
+        """That of the model, and the direction."""
+        return (*super()._identity(null=null), "reverse")
+
+    def _static(self, known: ListScores) -> NDArray[np.float64]:
+        """No columns; the unknown words of the source are counted for a warning."""
+        counts = np.ones(len(known.requested.counts), np.int64)
+        sources = ListTexts(known.requested.side[SOURCE], counts)
+        self.unknown.add_first(sources, self.saved.vocabulary.knows)
+        return np.zeros((known.requested.counts.sum(), 0))
+
+    def _batch(self, texts: Sequence[ListTexts], starts: Places, *, null: bool) -> list[Arrays]:
+        """Scores of documents in one batch; starts: (D + 1,) offsets into the lists of all."""
+        numbers: list[list[int]] = []  # of each candidate among the distinct ones of its list
+        distinct: list[dict[bytes, int]] = []
+        for of_list in chain(*(text.lists() for text in texts)):
+            known: dict[bytes, int] = {}
+            numbers.append(
+                [known.setdefault(line, len(known)) for line in of_list.splitlines(True)]
+            )
+            distinct.append(known)
+        groups = offsets_of(np.array([len(known) for known in distinct], np.int64))
+        read = self.saved.encode_side(SOURCE, b"".join(chain(*distinct)))
+        device = self.engine.backend.device
+        side = Rows.of(read.rows(np.arange(groups[-1]), device))
+        lines = b"".join(text.side[SOURCE] for text in texts)
+        sentences, _ = self._encoded(ListTexts(lines, np.ones(len(distinct), np.int64)))
+        try:
+            scores = given_each(self.engine, sentences, side, groups)
+        except LogProbError as fault:
+            k = numbers[fault.list or 0].index(fault.candidate or 0)
+            raise LogProbError(str(fault), list=fault.list, candidate=k) from None
+        every = [of_list[places] for of_list, places in zip(scores, numbers, strict=True)]
+        return [{"scores": flat(every[a:b])} for a, b in pairwise(starts.tolist())]
 
 
 def _stated_error(about: Mapping[str, object]) -> str:

@@ -1,9 +1,7 @@
 """The laws of scorers, as one function that the test of a new scorer calls.
 
-from rerank.scorers.laws import check_scorer
-
 def test_my_scorer_keeps_the_laws() -> None:
-check_scorer(MyScorer(), DOCUMENTS)
+    check_scorer(MyScorer(), DOCUMENTS)
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ def check_scorer(
     sentence that has no candidates.
     """
     source = PluginScorer("scorer", scorer)
-    found = [_scores(source, document) for document in documents]
-    for document, expected in zip(reversed(documents), reversed(found), strict=True):
+    scores = [_scores(source, document) for document in documents]
+    for document, expected in zip(reversed(documents), reversed(scores), strict=True):
         _compare(expected, _scores(source, document), "other documents", document, tolerance)
         for s, t in enumerate(document.present):
             kept = document.present[0 if source.order is None else max(0, s - source.order) : s + 1]
@@ -48,12 +46,12 @@ def _scores(source: PluginScorer, document: Document) -> list[NDArray[np.float64
     """Scores of each sentence that has candidates, after a path that takes the last candidates."""
     try:
         problem = source.document_problem(document)
-        states, found = problem.initial(), []
+        states, along = problem.initial(), []
         for t, k in enumerate(problem.lengths):
             scores, successors = problem.extend(states, t)
-            found.append(np.asarray(scores[0], dtype=np.float64))
+            along.append(np.asarray(scores[0], dtype=np.float64))
             states = problem.select(successors, np.array([0]), np.array([k - 1]))
-        return found
+        return along
     except RerankError as fault:
         raise LawError(str(fault)) from fault
 

@@ -1,23 +1,17 @@
 """Lexical cohesion as features: words that a document repeats, and translations that it changes.
 
 `document-cache`: the score of a candidate is Σ_w log(1 − λ + λ V c(w) / n) over its words, where c
-counts the n words of the document's earlier sentences on the path, and V = 10,000. It is what a
-document cache adds to the log-probability under p(w) = (1 − λ) / V + λ c(w) / n: 0 in the first
-sentence, log(1 − λ) for a new word, and for another one the more, the more often it was used. Words
-are split on ASCII space.
+counts the n words of the document's earlier sentences on the path, and V = 10,000: what a document
+cache adds to the log-probability under p(w) = (1 − λ) / V + λ c(w) / n, and 0 in the first
+sentence. Words are split on ASCII space.
 
-`consistency`: source words that a document translates in more than one way. The score of a
-candidate is −(the number of translations that it gives to source words which have another
-translation in the document so far), so that a path sums to −Σ_w max(0, n(w) − 1), where n(w) counts
-the distinct translations of source word w in the document. After Ding, Utiyama & Sumita 2014,
-https://aclanthology.org/2014.amta-researchers.9, whose feature is the token-type ratio of the
-translations of source words; the number of types, unlike a ratio, is a sum over sentences.
-
-Alignments are those of the list; without any, translations are found in the document itself
-(`found_translations`). Moses writes word alignments (`0-0 1-2`, source position and
-target position from 0) with `-print-alignment-info-in-n-best`, and segmentations (`0-1=0-2 2=3`,
-source and target ranges of phrases) with `-include-segmentation-in-n-best`; Marian writes
-alignments with `alignment: hard`.
+`consistency`: −(the number of translations that a candidate gives to source words which have
+another one in the document so far), so that a path sums to −Σ_w max(0, n(w) − 1), with n(w)
+distinct translations of source word w. After Ding, Utiyama & Sumita 2014,
+https://aclanthology.org/2014.amta-researchers.9, whose feature is the token-type ratio; the number
+of types, unlike a ratio, is a sum over sentences. Alignments are those of the list (`0-0 1-2` of
+words, as of Moses and Marian, or `0-1=0-2 2=3` of phrases, positions from 0); without any,
+translations are found in the document itself (`implied_translations`).
 """
 
 from __future__ import annotations
@@ -82,9 +76,9 @@ class CohesionProblem(DocumentProblem):
     def select(self, successors: tuple[Marks, int], parents: Indices, choices: Indices) -> Marks:
         """The histories with the chosen candidates."""
         states, t = successors
-        found = states[parents]
-        self._add(found, t, choices)
-        return found
+        after = states[parents]
+        self._add(after, t, choices)
+        return after
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) along each path; O(words of the paths) time."""
@@ -129,12 +123,12 @@ class CacheProblem(CohesionProblem):
     def __init__(self, lists: Sequence[Sequence[str]], share: float) -> None:
         self.lengths, self.share = tuple(map(len, lists)), share
         words = [[[w for w in text.split(" ") if w] for text in texts] for texts in lists]
-        sentences = Counter(chain(*(set(chain(*own)) for own in words)))
+        sentences = Counter(chain(*(set(chain(*of_list)) for of_list in words)))
         again = {word: i for i, word in enumerate(w for w, n in sentences.items() if n > 1)}
         self._other = end = len(again)
         self._tokens = [
-            [np.array([*(again.get(word, end) for word in one), end], np.intp) for one in own]
-            for own in words
+            [np.array([*(again.get(w, end) for w in text), end], np.intp) for text in texts]
+            for texts in words
         ]
 
     def initial(self) -> Marks:
@@ -142,12 +136,10 @@ class CacheProblem(CohesionProblem):
         return np.zeros((1, self._other + 2), np.int32)
 
     def _lists(self, states: Marks, t: int) -> Array:
-        """Scores (N, K_t) of all candidates of sentence t."""
         words, sizes = _joined(self._tokens[t])
         return self._sums(states[:, words], states[:, -1:], sizes)
 
     def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
-        """Scores (N,) of one candidate of sentence t in each history."""
         words, sizes = _joined([self._tokens[t][k] for k in choices.tolist()])
         rows = np.repeat(np.arange(len(choices)), sizes)
         return self._sums(states[rows, words], states[rows, -1], sizes)
@@ -161,7 +153,6 @@ class CacheProblem(CohesionProblem):
         return np.add.reduceat(gains, ends - sizes, axis=-1)
 
     def _add(self, states: Marks, t: int, choices: Indices) -> None:
-        """Count the words of one candidate of sentence t in each cache."""
         words, sizes = _joined([self._tokens[t][k] for k in choices.tolist()])
         np.add.at(states, (np.repeat(np.arange(len(choices)), sizes), words), 1)
         states[:, self._other] = 0
@@ -170,7 +161,7 @@ class CacheProblem(CohesionProblem):
 
 def _joined(candidates: Sequence[Indices]) -> tuple[Indices, Indices]:
     """The words of all candidates, and how many each has, its end included."""
-    return np.concatenate(candidates), np.array([len(one) for one in candidates])
+    return np.concatenate(candidates), np.array([*map(len, candidates)])
 
 
 # Changed translations
@@ -201,19 +192,19 @@ class Consistency:
 
         InputError where some sentences have alignments, and others have none.
         """
-        lists = None if document.kbest is None else self._aligned(document.kbest, document.present)
+        kbest, present, sources = document.kbest, document.present, document.side["source"]
+        lists = None if kbest is None else self._aligned(kbest, present)
         if lists is None:
-            votes = [np.ones(len(own)) for own in document.sentences]
-            if document.kbest is not None:
-                votes = np.split(votes_of(document.kbest), document.kbest.offsets[1:-1])
-            sources, present = document.side["source"], document.present
-            lists = found_translations(
+            votes = [np.ones(len(texts)) for texts in document.sentences]
+            if kbest is not None:
+                votes = np.split(votes_of(kbest), kbest.offsets[1:-1])
+            lists = implied_translations(
                 [sources[t] for t in present],
                 [document.texts[t] for t in present],
                 [votes[t] for t in present],
             )
         return ConsistencyProblem(
-            [[[pair for pair in one if self._counts(pair[0])] for one in own] for own in lists]
+            [[[p for p in pairs if self._counts(p[0])] for pairs in of_list] for of_list in lists]
         )
 
     def _counts(self, item: bytes) -> bool:
@@ -222,14 +213,14 @@ class Consistency:
 
     def _aligned(self, kbest: KBest, present: Sequence[int]) -> list[list[list[Pair]]] | None:
         """Pairs of each candidate by the alignments of the list; None if it has none."""
-        found, unaligned = list[list[list[Pair]]](), list[int | None]()
+        lists, unaligned = list[list[list[Pair]]](), list[int | None]()
         for t in present:
             source = split_words(kbest.side["source"][t])
-            own = [translations(kbest, row, source) for row in kbest.rows(t)]
-            if source and all(pairs is None for pairs in own):
+            candidates = [translations(kbest, row, source) for row in kbest.rows(t)]
+            if source and all(pairs is None for pairs in candidates):
                 unaligned.append(kbest.line_number(kbest.rows(t)[0]))  # None of a source line
-            found.append([pairs or [] for pairs in own])
-        if not any(map(any, found)):
+            lists.append([pairs or [] for pairs in candidates])
+        if not any(map(any, lists)):
             return None
         if missing := [line for line in unaligned if line is not None]:
             raise InputError(
@@ -239,7 +230,7 @@ class Consistency:
                 source=kbest.source,
                 line=missing[0],
             )
-        return found
+        return lists
 
 
 class ConsistencyProblem(CohesionProblem):
@@ -252,12 +243,12 @@ class ConsistencyProblem(CohesionProblem):
 
     def __init__(self, lists: Sequence[Sequence[Sequence[Pair]]]) -> None:
         self.lengths = tuple(map(len, lists))
-        pairs = dict.fromkeys(pair for own in lists for one in own for pair in one)
+        pairs = dict.fromkeys(chain(*chain(*lists)))
         words = dict.fromkeys(word for word, _ in pairs)
         places: dict[object, int] = {item: n for n, item in enumerate([*pairs, *words])}
         self._gains = np.repeat([-1.0, 1.0], [len(pairs), len(words)])
         self._items = [  # the pairs of a candidate, and their words
-            [np.array(sorted(places[x] for x in {*one, *dict(one)}), np.intp) for one in own]
+            [np.array(sorted(places[x] for x in {*pairs, *dict(pairs)}), np.intp) for pairs in own]
             for own in lists
         ]
 
@@ -266,21 +257,18 @@ class ConsistencyProblem(CohesionProblem):
         return np.zeros((1, len(self._gains)), np.bool_)
 
     def _lists(self, states: Marks, t: int) -> Array:
-        """Scores (N, K_t) of all candidates of sentence t, by one product with their items."""
         candidates = self._items[t]
-        own = np.unique(np.concatenate(candidates))
-        gains = np.zeros((len(own), len(candidates)))
+        of_list = np.unique(np.concatenate(candidates))
+        gains = np.zeros((len(of_list), len(candidates)))
         for k, items in enumerate(candidates):
-            gains[np.searchsorted(own, items), k] = self._gains[items]
-        return np.asarray((~states[:, own]).astype(np.float64) @ gains + 0.0)  # no −0.0
+            gains[np.searchsorted(of_list, items), k] = self._gains[items]
+        return np.asarray((~states[:, of_list]).astype(np.float64) @ gains + 0.0)  # no −0.0
 
     def _candidates(self, states: Marks, t: int, choices: Indices) -> Array:
-        """Scores (N,) of one candidate of sentence t in each history."""
         chosen = enumerate(self._items[t][k] for k in choices.tolist())
         return np.array([self._gains[items[~states[i, items]]].sum() for i, items in chosen])
 
     def _add(self, states: Marks, t: int, choices: Indices) -> None:
-        """Mark the items of one candidate of sentence t in each history."""
         for i, k in enumerate(choices.tolist()):
             states[i, self._items[t][k]] = True
 
@@ -288,7 +276,7 @@ class ConsistencyProblem(CohesionProblem):
 # Translations without alignments
 
 
-def found_translations(
+def implied_translations(
     sources: Sequence[str], lists: Sequence[Sequence[str]], votes: Sequence[NDArray[np.float64]]
 ) -> list[list[list[Pair]]]:
     """Repeated source words and phrases, and what each candidate of a document says for them.
@@ -312,32 +300,34 @@ def found_translations(
     sentences and 4 systems.
     """
     items = [runs_of(script_tokens(source), SOURCE_RUN) for source in sources]
-    texts = [[runs_of(script_tokens(text), TARGET_RUN) for text in own] for own in lists]
+    texts = [[runs_of(script_tokens(text), TARGET_RUN) for text in of_list] for of_list in lists]
+    weights = [(of_list / of_list.sum()).tolist() for of_list in votes]
     shares = [Counter[str]() for _ in texts]
-    for own, weights, of_sentence in zip(texts, votes, shares, strict=True):
-        for runs, weight in zip(own, (weights / weights.sum()).tolist(), strict=True):
+    for of_list, list_weights, of_sentence in zip(texts, weights, shares, strict=True):
+        for runs, weight in zip(of_list, list_weights, strict=True):
             for run in runs:
                 of_sentence[run] += weight
     links = links_of(items, shares)
-    found: list[list[list[Pair]]] = [
-        [_best(here, runs, links) for runs in own] for here, own in zip(items, texts, strict=True)
+    best: list[list[list[Pair]]] = [
+        [_best(here, runs, links) for runs in of_list]
+        for here, of_list in zip(items, texts, strict=True)
     ]
-    # what are alternatives, in sentences of both
-    given, sentences = Counter[bytes](), Counter[Pair]()
-    for said_by, weights in zip(found, votes, strict=True):
-        said = set(chain(*said_by))
-        several = Counter(s for s, _ in said)
-        sentences.update(pair for pair in said if several[pair[0]] > 1)
-        for pairs, weight in zip(said_by, (weights / weights.sum()).tolist(), strict=True):
+    # what are alternatives, in sentences with more than one translation of an item
+    covered, sentences = Counter[bytes](), Counter[Pair]()
+    for candidates, list_weights in zip(best, weights, strict=True):
+        distinct = set(chain(*candidates))
+        times = Counter(s for s, _ in distinct)
+        sentences.update(pair for pair in distinct if times[pair[0]] > 1)
+        for pairs, weight in zip(candidates, list_weights, strict=True):
             for s, _ in pairs:
-                given[s] += weight
+                covered[s] += weight
     counts = Counter(run.encode() for run in chain(*items))
     kept = {
         pair
         for pair, n in sentences.items()
-        if n > 1 and given[pair[0]] >= _COVERED * counts[pair[0]]
+        if n > 1 and covered[pair[0]] >= _COVERED * counts[pair[0]]
     }
-    return [[[pair for pair in pairs if pair in kept] for pairs in own] for own in found]
+    return [[[pair for pair in pairs if pair in kept] for pairs in own] for own in best]
 
 
 def _best(
@@ -349,7 +339,7 @@ def _best(
         dice, item = links[run]
         if item in here:
             best[item] = max(best.get(item, (0.0, 0, "")), (dice, runs[run], run))
-    return [(s.encode(), one[-1].encode()) for s, one in sorted(best.items())]
+    return [(s.encode(), run.encode()) for s, (_, _, run) in sorted(best.items())]
 
 
 # Alignments

@@ -4,57 +4,218 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import click
 
 from rerank.errors import UsageError
 from rerank.registry import SCORE_FILES
 from rerank.scorers import TOTAL
-from rerank.scorers.hugging_face import (
-    OF_FOLDERS,
-    SERVER,
-    SERVER_KEYS,
-    TRANSLATION_KEYS,
-    WINDOW_KEYS,
-    WITH_PROMPT,
-    WITHOUT_PROMPT,
-    TranslationSettings,
-    Window,
-    marked,
-    shown_keys,
-)
-from rerank.values import FOLDER, PART, FileName, Key, settings, split, text_of
+from rerank.values import FOLDER, PART, TEXT, FileName, Key, Real, Whole, settings, split, text_of
 
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
 REVERSE = "reverse"  # key of models of Hugging Face and of ours: score the source
 GLOSSARY = "glossary"  # its option, and its feature
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_SECRET = re.compile("//[^/]*@")  # in a URL
-_UNKNOWN_KEY = re.compile(r".*,([a-z-]+=[^,/]*)", re.DOTALL)
+HUGGING_FACE = "hf:"  # before the folder of a causal language model
+SEQ2SEQ = "seq2seq:"  # before the folder of a sequence-to-sequence model
+SERVER = "openai:"  # before the URL of a server of language models
 
 
-KEYS = {
-    "pmi": Key(
-        "pmi",
-        click.BOOL,
-        "features NAMEnull, without the sentences before, and NAMEpmi, the rest, in place of NAME, "
-        "so that fluency and context have weights of their own; what a model reads of the source, "
-        "earlier sentences included, is in both",
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What of a document is the context of a sentence of a causal language model: `WINDOW_KEYS`.
+
+    sentences, tokens: None for all of the document so far; with a prompt those that it shows, and
+    those of it. join: `newline` ends every sentence and is predicted with it, `space` begins the
+    second of two. begin: None to choose a token. dtype: None for that of the run. adapter: merged
+    into the model, and part of its digest.
+    """
+
+    sentences: int | None = None
+    tokens: int | None = None
+    join: str = "newline"
+    detokenize: str | None = None
+    begin: str | None = None
+    long: str = "error"
+    prompt: str | None = None
+    chat: bool = False
+    source_language: str | None = None
+    target_language: str | None = None
+    dtype: str | None = None
+    adapter: Path | None = None
+
+    @property
+    def languages(self) -> dict[str, str]:
+        """The languages that are given, by the names that templates use."""
+        names = "source_language", "target_language"
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def order(self) -> int | None:
+        """Number of earlier sentences that a score depends on; None if unbounded."""
+        return 0 if self.tokens == 0 and self.prompt is None else self.sentences
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What scores depend on."""
+        return self.order, self.tokens, self.join, self.detokenize, self.long
+
+    def without_context(self) -> Window:
+        """The window of no sentences."""
+        return replace(self, sentences=0, tokens=None)
+
+
+class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """A language by its code of two letters."""
+
+    name = "language"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The code."""
+        if not re.fullmatch("[a-z]{2}", value):
+            self.fail("expected a language, as en", param, ctx)
+        return str(value)
+
+
+WINDOW_KEYS = {
+    "sentences": Key("sentences", Whole(0), "most sentences of context"),
+    "tokens": Key("tokens", Whole(0), "most tokens of context, in whole sentences"),
+    "join": Key("join", click.Choice(["newline", "space"]), "what stands between two sentences"),
+    "detokenize": Key("detokenize", _Language(), "language, as en: undo the tokenisation of lists"),
+    "begin": Key("begin", TEXT, "token that texts begin with, or none for no token"),
+    "long": Key(
+        "long",
+        click.Choice(["error", "window"]),
+        "candidates beyond the positions: scored by parts",
     ),
+    "prompt": Key(
+        "prompt",
+        TEXT,
+        "file with a prompt before each candidate, a template of Jinja with source, "
+        "sources_before, sources_after, targets_before, document, source_language and "
+        "target_language",
+    ),
+    "chat": Key("chat", click.BOOL, "whether the prompt is the turn of a chat"),
+    "source-language": Key("source_language", TEXT, "name of the source language, for the prompt"),
+    "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
+    "dtype": Key("dtype", click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"),
+    "adapter": Key("adapter", FOLDER, "folder of a LoRA adapter that is merged, as PEFT saves it"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings(Window):
+    """What a server of language models is asked, and how: `SERVER_KEYS`.
+
+    url: of its API, without `/completions`; begin: text that all texts begin with, `none` if the
+    first token is not predicted and that is no fault.
+    """
+
+    url: str = ""
+    model: str = ""
+    concurrency: int = 8
+    batch: int = 1
+    timeout: float = 120.0
+    retries: int = 4
+    key_env: str | None = None
+
+
+_OF_SERVERS = ("sentences", "join", "detokenize", "begin", "prompt")
+SERVER_KEYS = {
+    "model": Key("model", TEXT, "name of the server's model"),
+    **{key: WINDOW_KEYS[key] for key in (*_OF_SERVERS, "source-language", "target-language")},
+    "concurrency": Key("concurrency", Whole(1, 1024), "requests at once [default: 8]"),
+    "batch": Key("batch", Whole(1, 4096), "texts of a request [default: 1]"),
+    "timeout": Key("timeout", Real(0, 1e5, above=True), "most seconds of a request [default: 120]"),
+    "retries": Key("retries", Whole(0, 100), "tries after the first one [default: 4]"),
+    "key-env": Key(
+        "key_env", TEXT, "variable of the environment that has the key, else OPENAI_API_KEY"
+    ),
+}
+WITH_PROMPT = {"chat", "source-language", "target-language"}
+WITHOUT_PROMPT = {"join"}
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSettings:
+    """What a sequence-to-sequence model of Hugging Face reads and predicts: `TRANSLATION_KEYS`."""
+
+    src: str | None = None
+    tgt: str | None = None
+    reverse: bool = False
+    sentences: int = 0
+    separator: str | None = None
+    detokenize: str | None = None
+    detokenize_source: str | None = None
+    prefix: str | None = None
+    long: str = "error"
+    adapter: Path | None = None
+
+    @property
+    def order(self) -> int:
+        """Number of earlier sentences that a score depends on."""
+        return self.sentences
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What scores depend on."""
+        return astuple(self)[:-1]  # the model's digest has the adapter
+
+    def without_context(self) -> TranslationSettings:
+        """The settings of no sentences of context."""
+        return replace(self, sentences=0)
+
+
+TRANSLATION_KEYS = {
+    "src": Key(
+        "src", TEXT, "language that the model reads, as zho_Hans, if its tokenizer has some"
+    ),
+    "tgt": Key("tgt", TEXT, "language that it predicts, as eng_Latn"),
+    "reverse": Key("reverse", click.BOOL, "whether it reads candidates and predicts sources"),
+    "sentences": Key("sentences", Whole(0), "sentences before, in front of source and candidate"),
+    "separator": Key("separator", TEXT, "token after each sentence of context"),
+    "detokenize": WINDOW_KEYS["detokenize"],
+    "detokenize-source": Key("detokenize_source", _Language(), "the same of sources"),
+    "prefix": Key("prefix", TEXT, "text before what the model reads"),
+    "long": Key("long", click.Choice(["error", "cut"]), "texts to read beyond the positions: cut"),
+    "adapter": WINDOW_KEYS["adapter"],
+}
+
+
+class FolderKind(NamedTuple):
+    """The record and the keys of what stands behind folders of a kind, or URLs."""
+
+    record: type[Window | TranslationSettings]
+    keys: Mapping[str, Key]
+
+
+OF_FOLDERS = {
+    HUGGING_FACE: FolderKind(Window, WINDOW_KEYS),
+    SEQ2SEQ: FolderKind(TranslationSettings, TRANSLATION_KEYS),
+    SERVER: FolderKind(ServerSettings, SERVER_KEYS),
+}
+OF_OTHERS = WINDOW_KEYS | TRANSLATION_KEYS | SERVER_KEYS
+OF_OURS = {
     "document-cache": Key(
         "document_cache",
         PART,
         "share, as 0.1, of the unigram of the document so far in the model; its order is then "
         "unbounded",
     ),
-    **WINDOW_KEYS,
-    **TRANSLATION_KEYS,
-    **SERVER_KEYS,
 }
-OF_OTHERS = WINDOW_KEYS | TRANSLATION_KEYS | SERVER_KEYS
+PMI = Key(
+    "pmi",
+    click.BOOL,
+    "features NAMEnull, without the sentences before, and NAMEpmi, the rest, in place of NAME, "
+    "so that fluency and context have weights of their own; what a model reads of the source, "
+    "earlier sentences included, is in both",
+)
+KEYS = {"pmi": PMI, **OF_OURS, **OF_OTHERS}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_SECRET = re.compile("//[^/]*@")  # in a URL
+_UNKNOWN_KEY = re.compile(r".*,([a-z-]+=[^,/]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +224,9 @@ class LanguageModelOption:
 
     value: the folder, as it was given with the keys of a window, or `openai:` and the name of a
     server's model; window: what a model of Hugging Face or of a server is given, None for one of
-    our own; pmi: whether its feature becomes two, with and without context; document_cache: weight
-    λ of a document cache (`lm.document_cache`), if any; reverse: whether one of our own scores the
-    source given a candidate (`rerank.scorers.channel_model`).
+    ours; pmi: whether its feature becomes two, with and without context; document_cache: weight λ
+    of a document cache (`lm.document_cache`), if any; reverse: whether a model of ours scores the
+    source given a candidate (`rerank.scorers.language_model.ChannelModel`).
     """
 
     name: str
@@ -94,10 +255,9 @@ class LanguageModelOption:
     @property
     def provenance(self) -> dict[str, object]:
         """Entries of a weights file about what is made of the model's scores."""
-        found: dict[str, object] = {"pmi": True} if self.pmi else {}
-        found |= {"reverse": True} if self.reverse else {}
-        share = self.document_cache
-        return found if share is None else {**found, "document_cache": share}
+        names = "pmi", "reverse", "document_cache"
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value not in (None, False)}
 
     def as_tuned(self, provenance: Mapping[str, object]) -> LanguageModelOption:
         """The option with what was chosen for the model when weights were tuned, if anything was.
@@ -115,11 +275,11 @@ class LanguageModelOption:
 
 def _parsed(name: str, text: str) -> LanguageModelOption:
     """The model that a value describes; BadParameter for an invalid one."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     try:
         rest, given = split(text, KEYS)
-        mark, folder = marked(rest)
-        own = OF_FOLDERS[mark].keys if mark else {}
+        mark = next((mark for mark in OF_FOLDERS if rest.startswith(mark)), "")
+        folder, keys = rest.removeprefix(mark), OF_FOLDERS[mark].keys if mark else {}
         unknown = _UNKNOWN_KEY.fullmatch(rest)
         if unknown and not Path(folder).exists():
             raise click.BadParameter(
@@ -129,45 +289,36 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
         if not folder:
             raise click.BadParameter(f"expected {mark}DIR, the folder of a Hugging Face model")
         if mark == SERVER:
-            check_server(folder, given)
+            _check_server(folder, given)
         for key, value in given.items():
-            if mark and key == "document-cache":
-                raise click.BadParameter(
-                    f"{folder} is a Hugging Face model, whose tokens are not words; give "
-                    "--scorer NAME=document-cache beside it"
-                )
-            if key in OF_OTHERS.keys() - own and (mark or key != REVERSE):
-                kinds = [known for known, kind in OF_FOLDERS.items() if key in kind.keys]
-                places = [f"{one}{'URL' if one == SERVER else 'DIR'}" for one in kinds]
-                whose = "a server" if kinds == [SERVER] else "a Hugging Face model"
-                raise click.BadParameter(f"{key} is for {' and '.join(places)}, {whose}")
-            if key in (WITHOUT_PROMPT if "prompt" in given else WITH_PROMPT):
-                which = "without" if "prompt" in given else "with"
-                raise click.BadParameter(f"{key} is for models {which} prompt=FILE; leave it out")
+            _check_key(key, mark, folder, prompted="prompt" in given)
+            known = keys.get(key) or KEYS[key]
             try:
-                known = own.get(key) or KEYS[key]
-                found[known.field] = known.type.convert(value, None, None)
+                values[known.field] = known.type.convert(value, None, None)
             except click.BadParameter as fault:
                 raise click.BadParameter(f"found {key}={value}: {fault.message}") from None
     except click.BadParameter as fault:
-        told = _SECRET.sub("//…@", text)
-        raise click.BadParameter(f"{name}={told}: {fault.message}") from None
-    window = {known.field: found.pop(known.field) for key, known in own.items() if key in given}
-    told = shown_keys(mark, given)
+        shown = _SECRET.sub("//…@", text)
+        raise click.BadParameter(f"{name}={shown}: {fault.message}") from None
+    window = {known.field: values.pop(known.field) for key, known in keys.items() if key in given}
     if mark == SERVER:
-        window["url"], folder, told = folder, f"{mark}{given['model']}", ""
+        window["url"], folder, shown = folder, f"{mark}{given['model']}", ""
         rest = folder
-    value = FOLDER.convert(f"{rest}{told}", None, None)
+    else:
+        # weights files have names of tokens and files, with slashes, beside the folder
+        short = {**given, "adapter": Path(given.get("adapter", "")).name}
+        shown_keys = [key for key in given if key in keys.keys() - {"begin", "prompt"}]
+        shown = "".join(f",{key}={short[key]}" for key in shown_keys)
     return LanguageModelOption(
         name,
         Path(folder),
-        value,
-        **found,
+        FOLDER.convert(f"{rest}{shown}", None, None),
+        **values,
         window=OF_FOLDERS[mark].record(**window) if mark else None,
     )
 
 
-def check_server(url: str, given: Mapping[str, str]) -> None:
+def _check_server(url: str, given: Mapping[str, str]) -> None:
     """BadParameter for no URL of a server, or no name of a model behind it."""
     from rerank.files.server import url_of
 
@@ -180,15 +331,32 @@ def check_server(url: str, given: Mapping[str, str]) -> None:
         raise click.BadParameter("expected ,model=NAME behind the URL")
 
 
+def _check_key(key: str, mark: str, folder: str, *, prompted: bool) -> None:
+    """BadParameter for a key that what stands before it does not have."""
+    if mark and key in OF_OURS:
+        raise click.BadParameter(
+            f"{folder} is a Hugging Face model, whose tokens are not words; give "
+            "--scorer NAME=document-cache beside it"
+        )
+    kinds = [known for known, kind in OF_FOLDERS.items() if key in kind.keys]
+    if kinds and mark not in kinds and (mark or key != REVERSE):
+        places = [f"{kind}{'URL' if kind == SERVER else 'DIR'}" for kind in kinds]
+        whose = "a server" if kinds == [SERVER] else "a Hugging Face model"
+        raise click.BadParameter(f"{key} is for {' and '.join(places)}, {whose}")
+    if key in (WITHOUT_PROMPT if prompted else WITH_PROMPT):
+        which = "without" if prompted else "with"
+        raise click.BadParameter(f"{key} is for models {which} prompt=FILE; leave it out")
+
+
 class LanguageModelValue(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
     """NAME=[MARK:]DIR[,KEY=VALUE…] as a `LanguageModelOption`; in TOML a table with a path."""
 
     name = "model"
     text_of = staticmethod(text_of)
     sections: ClassVar = {
-        "every model": {"pmi": KEYS["pmi"]},
+        "every model": {"pmi": PMI},
         "DIR of train-lm": {
-            "document-cache": KEYS["document-cache"],
+            **OF_OURS,
             REVERSE: Key(REVERSE, click.BOOL, "score --source given each candidate: a channel"),
         },
         "hf:DIR": WINDOW_KEYS,
@@ -251,19 +419,18 @@ def check_names(
     becomes two.
     """
     labels: dict[str, str] = {}
-    for option, given in options.items():
-        for name, value in given:
-            own = f"--{option} {name}={value}"
-            if not _NAME.fullmatch(name):
-                raise UsageError(
-                    f"{own}: expected a NAME of letters and digits that begins with a letter, "
-                    "because it becomes a label of the list"
-                )
-            if name == TOTAL:
-                raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
-            added = labels_of(option, name, pmi=name in pmi)
-            if taken := sorted(added & labels.keys()):
-                raise UsageError(
-                    f"{own}: the name is taken by another --{labels[taken[0]]}; choose another NAME"
-                )
-            labels |= dict.fromkeys(added, option)
+    named = ((option, *pair) for option, pairs in options.items() for pair in pairs)
+    for option, name, value in named:
+        fault, added = "", labels_of(option, name, pmi=name in pmi)
+        if not _NAME.fullmatch(name):
+            fault = (
+                "expected a NAME of letters and digits that begins with a letter, because it "
+                "becomes a label of the list"
+            )
+        elif name == TOTAL:
+            fault = f"{TOTAL!r} is the list's total; choose another NAME"
+        elif taken := sorted(added & labels.keys()):
+            fault = f"the name is taken by another --{labels[taken[0]]}; choose another NAME"
+        if fault:
+            raise UsageError(f"--{option} {name}={value}: {fault}")
+        labels |= dict.fromkeys(added, option)

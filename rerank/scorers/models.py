@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.terminal import local_number, local_processes
 from rerank.registry import MODELS, PROGRAM, SCORERS, SIDE_INFORMATION
-from rerank.scorers.hugging_face import (
+from rerank.scorers.model_options import (
     HUGGING_FACE,
     SEQ2SEQ,
     SERVER,
+    LanguageModelOption,
     ServerSettings,
     TranslationSettings,
     Window,
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from rerank.scorers.features import FeatureSource
     from rerank.scorers.translation_model import TranslationScorer
 
-from rerank.scorers.model_options import LanguageModelOption
 
 _DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
+_OF_TRANSFORMERS = {"model_type", "architectures"}  # keys of their configurations
 _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 # of a model, for each thread after the first: below, threads wait for each other longer than they
 # compute (recipes/bench, *Threads*)
@@ -61,19 +62,18 @@ def open_models(
     backend = partial(
         Backend, choose_device(device, threads), dtype=dtype, deterministic=deterministic
     )
-    found: list[FeatureSource] = []
+    scorers: list[FeatureSource] = []
     for model in models:
         scorer: FeatureSource
         if (window := model.window) is None:
-            scorer = _open_own(model, open_model(model.value, device, threads), backend, cache)
+            saved = open_model(model.value, device, threads)
+            scorer = _scorer_of_ours(model, saved, backend, cache)
         elif isinstance(window, ServerSettings):
             from rerank.scorers.server_model import ServerScorer
 
             scorer = ServerScorer(model.name, window, cache, pmi=model.pmi)
         else:
-            own = window.dtype if isinstance(window, Window) else None
-            new = partial(backend, dtype=own or dtype)
-            scorer = _open_transformer(model, window, new, cache, threads)
+            scorer = _open_transformer(model, window, backend, cache, threads)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
             cure = cure if model.window is None else "give a window of a sentence or more"
@@ -86,19 +86,18 @@ def open_models(
                 f"{model.option}: {model.folder} is a model that is given the next sentence, too, "
                 "for which there is no PMI form; leave the option out"
             )
-        found.append(scorer)
-    return found
+        scorers.append(scorer)
+    return scorers
 
 
-def _open_own(
+def _scorer_of_ours(
     model: LanguageModelOption,
     saved: SavedModel,
     new_backend: Callable[[], Backend],
     cache: Cache | None,
 ) -> FeatureSource:
-    """The scorer of a model of our own; UsageError if it is to be reversed and cannot be."""
-    from rerank.scorers.channel_model import ChannelModel
-    from rerank.scorers.language_model import LanguageModel
+    """The scorer of a model of `train-lm`; UsageError if it is to be reversed and cannot be."""
+    from rerank.scorers.language_model import ChannelModel, LanguageModel
 
     if not model.reverse:
         if saved.about.get("reverse"):
@@ -122,7 +121,7 @@ def _open_own(
 def _open_transformer(
     model: LanguageModelOption,
     window: Window | TranslationSettings,
-    new_backend: Callable[[], Backend],
+    new_backend: Callable[..., Backend],
     cache: Cache | None,
     threads: int | None,
 ) -> CausalLM | TranslationScorer:
@@ -134,21 +133,23 @@ def _open_transformer(
     from rerank.scorers.prompts import PromptedLM
     from rerank.scorers.translation_model import TranslationScorer
 
-    name, pmi = model.name, model.pmi
+    name, folder, pmi = model.name, model.folder, model.pmi
+    if isinstance(window, Window) and window.dtype is not None:
+        new_backend = partial(new_backend, dtype=window.dtype)
     try:
         backend = new_backend()
         device, dtype, adapter = backend.device, backend.dtype, read_adapter(window.adapter)
         scorer: CausalLM | TranslationScorer
         if isinstance(window, Window):
-            causal = open_causal_model(model.folder, device, dtype, adapter)
+            causal = open_causal_model(folder, device, dtype, adapter)
             use_cores(causal.model.num_parameters(), threads)
             kind = CausalLM if window.prompt is None else PromptedLM
             scorer = kind(name, causal, window, new_backend(), cache, pmi=pmi)
         else:
-            given = model.folder, window.src, window.tgt, device, dtype
-            opened = open_translation_model(*given, adapter=adapter)
-            use_cores(opened.model.num_parameters(), threads)
-            scorer = TranslationScorer(name, opened, window, new_backend(), cache, pmi=pmi)
+            languages = window.src, window.tgt
+            seq2seq = open_translation_model(folder, *languages, device, dtype, adapter=adapter)
+            use_cores(seq2seq.model.num_parameters(), threads)
+            scorer = TranslationScorer(name, seq2seq, window, new_backend(), cache, pmi=pmi)
         scorer.check()
     except CausalFolderError as fault:
         raise InputError(str(fault)) from None
@@ -167,8 +168,7 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
     model = LanguageModelOption.of("lm", folder)
     if model.window is None or model.pmi:
         raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
-    own = model.window.dtype if isinstance(model.window, Window) else None
-    backend = partial(Backend, choose_device(device, threads), dtype=own or "float32")
+    backend = partial(Backend, choose_device(device, threads), dtype="float32")
     named = replace(model, name=str(model.folder))
     scorer = _open_transformer(named, model.window, backend, None, threads)
     if scorer.side_information:
@@ -241,8 +241,8 @@ def use_cores(parameters: int, threads: int | None) -> None:
 
     Small products are quicker in one thread; larger models get more, up to a thread for each core
     that Slurm, containers or taskset leave, of which processes of `torchrun` on one machine have
-    equal shares. Nothing changes where the user
-    chose the number, by `threads` or OMP_NUM_THREADS, or where a larger model has more already.
+    equal shares. Nothing changes where the user chose the number, by `threads` or OMP_NUM_THREADS,
+    or where a larger model has more already.
     """
     import torch
 
@@ -250,8 +250,8 @@ def use_cores(parameters: int, threads: int | None) -> None:
         here = hasattr(os, "sched_getaffinity")
         cores = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
         most = max(1, cores // local_processes())
-        own = min(most, 1 + parameters // _PARAMETERS_A_THREAD)
-        torch.set_num_threads(max(own, torch.get_num_threads()))
+        busy = min(most, 1 + parameters // _PARAMETERS_A_THREAD)
+        torch.set_num_threads(max(busy, torch.get_num_threads()))
 
 
 def _chosen_by_the_environment() -> bool:
@@ -265,25 +265,21 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
     from lm.checkpoint import load_model
     from lm.model import n_parameters
 
-    if str(folder).startswith(SEQ2SEQ):
-        raise UsageError(
-            f"--lm {folder}: a sequence-to-sequence model scores the candidates of a source; give "
-            "it to decode, score or tune-mert, with --source FILE"
-        )
-    if str(folder).startswith(SERVER):
-        raise UsageError(
-            f"--lm {SERVER}…: a server scores candidates of lists; give it to decode, score or "
-            "tune-mert"
-        )
-    if str(folder).startswith(HUGGING_FACE):
-        raise UsageError(
-            f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
-            "for perplexity, lm-eval, and the commands that read k-best lists"
-        )
+    refused = {
+        SEQ2SEQ: f"{folder}: a sequence-to-sequence model scores the candidates of a source; give "
+        "it to decode, score or tune-mert, with --source FILE",
+        SERVER: f"{SERVER}…: a server scores candidates of lists; give it to decode, score or "
+        "tune-mert",
+        HUGGING_FACE: f"{folder}: this command takes models made by train-lm; Hugging Face models "
+        "are for perplexity, lm-eval, and the commands that read k-best lists",
+    }
+    for mark, why in refused.items():
+        if str(folder).startswith(mark):
+            raise UsageError(f"--lm {why}")
     if not folder.exists() or _is_transformers(folder):
-        found = "a Hugging Face model" if folder.exists() else "none"
+        other = "a Hugging Face model" if folder.exists() else "none"
         raise InputError(
-            f"{folder}: expected a folder made by `rerank train-lm`, found {found}; the folder of "
+            f"{folder}: expected a folder made by `rerank train-lm`, found {other}; the folder of "
             "a Hugging Face model is given as --lm NAME=hf:DIR, or NAME=seq2seq:DIR"
         )
     with valid_files():
@@ -299,10 +295,10 @@ def _is_transformers(folder: Path) -> bool:
         return False
     try:
         with config.open("rb") as file:
-            found = json.loads(file.read(_CONFIG_BYTES))
+            stated = json.loads(file.read(_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
+    return isinstance(stated, dict) and not stated.keys().isdisjoint(_OF_TRANSFORMERS)
 
 
 def open_forward_model(

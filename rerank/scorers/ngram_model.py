@@ -78,13 +78,15 @@ class KenlmModel:
         self._model.BeginSentenceWrite(begin)
         path: list[tuple[bytes, Any, float, int]] = [(b"", begin, 0.0, 0)]
         for n, line in enumerate(lines):
-            own = split_words(line)
-            words += len(own)
+            tokens = split_words(line)
+            words += len(tokens)
             common = 0
-            while common < min(len(own), len(path) - 1) and path[common + 1][0] == own[common]:
+            while (
+                common < min(len(tokens), len(path) - 1) and path[common + 1][0] == tokens[common]
+            ):
                 common += 1
             del path[common + 1 :]
-            for word in own[common:]:
+            for word in tokens[common:]:
                 _, state, total, missing = path[-1]
                 after, known = self._state(), word in self
                 total += self._model.BaseScore(state, word.decode() if known else "<unk>", after)
@@ -157,10 +159,10 @@ class NGramScores(FileScorer):
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Scores of each document's candidates, and (n, 1) counts of unknown words."""
         began = time.perf_counter()
-        found = [self._scored(kbest) for _, kbest in documents]
+        scored = [self._scored(kbest) for _, kbest in documents]
         self.seconds += time.perf_counter() - began
         self.documents += len(documents)
-        return found
+        return scored
 
     def _scored(self, kbest: KBest) -> ScoredDocument:
         texts = ListTexts.of(kbest)
@@ -172,9 +174,8 @@ class NGramScores(FileScorer):
         else:
             self._unknown.add_first(texts, self._model.__contains__)
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
-        return ScoredDocument(
-            Unary(lists), unknown.astype(np.float64)[:, None][:, : len(self.columns)]
-        )
+        columns = unknown.astype(np.float64)[:, None][:, : len(self.columns)]
+        return ScoredDocument(Unary(lists), columns)
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if a run has far more unknown words than p(`<unk>`) lets expect."""

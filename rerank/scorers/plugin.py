@@ -65,40 +65,36 @@ class PluginScorer(FeatureSource):
                 f"scorer {name!r}: expected a function, or an object with order and "
                 f"score(document), found {scorer!r:.60}"
             )
-        order = getattr(scorer, "order", 0)
+        order, error = getattr(scorer, "order", 0), getattr(scorer, "error", 0.0)
+        needed = getattr(scorer, "side_information", ())
         if order is not None and not (isinstance(order, int) and order >= 0):
             raise UsageError(
                 f"scorer {name!r}: expected order to be 0, 1, 2, … or None (unbounded), "
                 f"found {order!r:.60}"
             )
-        error, needed = getattr(scorer, "error", 0.0), getattr(scorer, "side_information", ())
         if not isinstance(error, int | float | np.number) or not 0 <= error <= LARGEST:
             raise ArgumentError(
                 f"scorer {name!r}: expected error to be a number from 0 on, found {error!r:.60}"
             )
-        if not isinstance(needed, tuple | list) or not all(
-            one in SIDE_INFORMATION for one in needed
-        ):
+        if not isinstance(needed, tuple | list) or not {*needed} <= SIDE_INFORMATION.keys():
             raise ArgumentError(
                 f"scorer {name!r}: expected side_information to be a tuple of kinds, of "
                 f"{', '.join(SIDE_INFORMATION)}, as ('source',); found {needed!r:.60}"
             )
         self.order, self.error, self.side_information = order, float(error), tuple(needed)
-        own = getattr(scorer, "digest", None)
-        self.digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
-        self.cacheable = own is not None and order in (0, 1)
-        self._cache = ScorerCache(
-            None if own is None else cache, self.digest[:32], whole=True, order=order
-        )
+        stated = getattr(scorer, "digest", None)
+        self.digest = hashlib.sha256(repr(("scorer", *identity, stated)).encode()).hexdigest()
+        self.cacheable = stated is not None and order in (0, 1)
+        store = None if stated is None else cache
+        self._cache = ScorerCache(store, self.digest[:32], whole=True, order=order)
         self.scored = self.cached = 0
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
         texts = ListTexts.of(kbest, self.side_information)
-        found = self._cache.look_up(texts)
-        if found is not None:
+        if (known := self._cache.look_up(texts)) is not None:
             self.cached += 1
-            return found.problem(self.order or 0)
+            return known.problem(self.order or 0)
         problem = self.document_problem(Document.of(name, kbest))
         self.scored += 1
         if isinstance(problem, Unary | Pairwise):
@@ -114,17 +110,11 @@ class PluginScorer(FeatureSource):
             return _PluginProblem(scores, self, document)
         if self.order is None or not isinstance(scores, Sequence | np.ndarray):
             expected = "a DocumentProblem" if self.order is None else "a list of arrays"
-            raise self.fault(
-                f"expected {expected} from a scorer of order {self.order}, "
-                f"found {type(scores).__name__}",
-                document,
-            )
-        if len(scores) != len(document.sentences):
-            raise self.fault(
-                f"expected scores of {len(document.sentences)} sentences, those without "
-                f"candidates included, found {len(scores)}",
-                document,
-            )
+            expected += f" from a scorer of order {self.order}"
+            raise self.fault(f"expected {expected}, found {type(scores).__name__}", document)
+        if len(scores) != (n := len(document.sentences)):
+            expected = f"scores of {n} sentences, those without candidates included"
+            raise self.fault(f"expected {expected}, found {len(scores)}", document)
         arrays: list[NDArray[np.float64]] = []
         shape = (1,) * (self.order + 1)
         for s, t in enumerate(document.present):
@@ -189,17 +179,13 @@ class _PluginProblem(DocumentProblem):
             self.causal = problem.causal
         counts = tuple(len(document.sentences[t]) for t in document.present)
         if self.lengths != counts:
+            expected = f"lengths {counts}, the numbers of candidates of the sentences that have any"
             raise scorer.fault(
-                f"expected a problem with lengths {counts}, the numbers of candidates of "
-                f"the sentences that have any, found {self.lengths}",
-                document,
+                f"expected a problem with {expected}, found {self.lengths}", document
             )
         if scorer.order is not None and (self.order is None or self.order > scorer.order):
-            raise scorer.fault(
-                f"expected a problem of order {scorer.order}, as the scorer states, "
-                f"found {self.order}",
-                document,
-            )
+            expected = f"order {scorer.order}, as the scorer states"
+            raise scorer.fault(f"expected a problem of {expected}, found {self.order}", document)
 
     def _watched(self, s: int | None = None) -> AbstractContextManager[None]:
         return self._scorer.watched(self._document, s)

@@ -13,10 +13,8 @@ import difflib
 import hashlib
 import json
 import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from typing import TypeAlias
 
 import click
 import numpy as np
@@ -31,7 +29,7 @@ from rerank.files.signature import LENGTH, signature
 from rerank.metrics import Counted, MeanScore, Metric, Rows
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import PROGRAM
-from rerank.scorers.cached_scores import KEY_BYTES, digest
+from rerank.scorers.cached_scores import AnswerStore, Choices, WindowStates, digest
 from rerank.scorers.features import FeatureSource, ScoredDocument
 from rerank.values import Key, Real, Whole, settings, split
 
@@ -42,10 +40,8 @@ KEYS = {
     "batch": Key("batch", Whole(1), "most requests at once"),
 }
 WITHOUT_WINDOW = ("source", "timeout", "batch")  # the keys of metrics and utilities
-_SAVED_EVERY = 5.0  # seconds
 _REMEMBERED = 1 << 20  # answers, about 150 MB
 _KEY = re.compile(r"""(?<!\\),([A-Za-z_-]+)=[^,\s"']*(?=,|$)""")  # what looks like one of `KEYS`
-Choices: TypeAlias = tuple[int, ...]
 
 
 def _check_keys(argument: str, keys: Sequence[str]) -> None:
@@ -64,9 +60,11 @@ def _check_keys(argument: str, keys: Sequence[str]) -> None:
 class Estimator:
     """A program, and what it has answered.
 
-    option: how the user named it, for messages; settings: values of `KEYS` behind it. digest: of
-    the name and the version that it states; without a version nothing is cached on disk. cached:
-    number of answers of earlier runs.
+    option: how the user named it, for messages; settings: values of `KEYS` behind it; title: name
+    and version that it states, `kiwi 2.2`, and facts: each, for weights files; digest: of these;
+    signature: `kiwi 2.2=ab12cd34`;
+    side_information: what requests have of it, the source, unless options say not. cached: number
+    of answers of earlier runs.
     """
 
     def __init__(
@@ -77,20 +75,20 @@ class Estimator:
             _check_keys(argument, keys)
             command, given = split(argument, {key: KEYS[key] for key in keys})
             self.settings = settings(given, KEYS, None, None)
+            seconds, batch = self.settings.get("timeout", 600.0), self.settings.get("batch", 256)
+            self.program = Program(command, seconds=seconds, batch=batch)
         except click.BadParameter as fault:
             raise UsageError(f"{option}: {fault.message}") from None
-        try:
-            self.program = Program(
-                command,
-                seconds=self.settings.get("timeout", 600.0),
-                batch=self.settings.get("batch", 256),
-            )
         except ProgramError as fault:
             raise RerankError(f"{option}: {fault}") from None
         except UsageError as fault:
             raise UsageError(f"{option}: {fault}") from None
-        identity = "command 1", self.program.name, self.program.version
-        self.digest = hashlib.sha256(repr(identity).encode()).hexdigest()
+        name, version = self.program.name, self.program.version
+        self.facts: dict[str, object] = {"program": name, "version": version}
+        self.title = " ".join(filter(None, [name, version]))
+        self.digest = hashlib.sha256(repr(("command 1", name, version)).encode()).hexdigest()
+        self.signature = f"{self.title}={self.digest[:LENGTH]}"
+        self.side_information = ("source",) if self.settings.get("source", True) else ()
         self.keep_in(cache)
         self.cached = 0
         self.memory: dict[bytes, float] = {}
@@ -99,125 +97,70 @@ class Estimator:
         """Have answers cached, if the program states a version."""
         self.cache = cache if self.program.version else None
 
-    @property
-    def program_and_version(self) -> str:
-        """Both as the program states them: `kiwi 2.2`."""
-        return " ".join(filter(None, [self.program.name, self.program.version]))
-
-    @property
-    def side_information(self) -> tuple[str, ...]:
-        """What requests have of the side information: the source, unless options say not."""
-        return ("source",) if self.settings.get("source", True) else ()
-
-    @property
-    def signature(self) -> str:
-        """Program, version and digest: `kiwi 2.2=ab12cd34`."""
-        return f"{self.program_and_version}={self.digest[:LENGTH]}"
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What weights files state of the program."""
-        return {"program": self.program.name, "version": self.program.version}
-
-    def answers(self, document: str) -> CachedAnswers:
+    def answers(self, document: str) -> DocumentAnswers:
         """The answers about a document, known by a digest of its texts."""
-        return CachedAnswers(self, document)
+        return DocumentAnswers(self, document)
 
     def report(self) -> str:
         """`1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""
-        program, seconds = self.program_and_version, self.program.spent
-        found = f"{self.program.answered:,} answers of {program} in {seconds:.1f} s"
-        return f"{found}, {self.cached:,} from the cache" if self.cached else found
+        line = f"{self.program.answered:,} answers of {self.title} in {self.program.spent:.1f} s"
+        return f"{line}, {self.cached:,} from the cache" if self.cached else line
 
 
-class CachedAnswers:
-    """CachedAnswers about one document: of the cache, of this run, or asked for now."""
+class DocumentAnswers(AnswerStore):
+    """Answers about one document: of the cache, of this run, or asked for now."""
 
     def __init__(self, estimator: Estimator, document: str) -> None:
-        self._estimator, self._name = estimator, document
-        self._own: dict[bytes, float] = {}
-        self._cached: set[bytes] = set()  # of earlier runs, not used so far
-        self._grown, self._saved_at = False, time.monotonic()
-        self._load()
-
-    def _load(self) -> None:
-        """Add the answers that are in the cache."""
-        cache, group = self._estimator.cache, self._estimator.digest[:32]
-        arrays = None if cache is None else cache.get(group, self._name)
-        if cache is None or arrays is None:
-            return
-        keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
-        sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
-        if not (sound and keys.shape == (KEY_BYTES * len(numbers),) and np.isfinite(numbers).all()):
-            cache.refuse(group, self._name)
-            return
-        raw = keys.tobytes()
-        names = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
-        self._cached |= {*names} - self._own.keys() - self._estimator.memory.keys()
-        self._own |= dict(zip(names, numbers.tolist(), strict=True))
+        super().__init__(estimator.cache, estimator.digest[:32], document)
+        self._estimator = estimator
+        self._cached = self.answers.keys() - estimator.memory.keys()  # not used so far
 
     def of(self, requests: Sequence[bytes], place: str) -> Array:
-        """CachedAnswers (n,) to requests; equal ones are asked once.
+        """Answers (n,) to requests; equal ones are asked once.
 
         RerankError, naming the place, if the program does not answer; what it has answered is
         saved.
         """
-        estimator, memory = self._estimator, self._estimator.memory
-        keys, unknown = [digest(one) for one in requests], dict[bytes, bytes]()
-        for key, request in zip(keys, requests, strict=True):
-            if key in self._own:
+        estimator, known = self._estimator, self.answers
+        keys, unknown = [digest(text) for text in requests], dict[bytes, bytes]()
+        for key, text in zip(keys, requests, strict=True):
+            if key in known:
                 estimator.cached += key in self._cached
                 self._cached.discard(key)
-                continue
-            if key in memory:
-                self._own[key], self._grown = memory[key], True
+            elif key in estimator.memory:
+                self.enter({key: estimator.memory[key]})
             else:
-                unknown[key] = request
+                unknown[key] = text
         if unknown:
-            names = iter(unknown)
-            try:
-                for numbers in estimator.program.ask([*unknown.values()]):
-                    self._enter(dict(zip(islice(names, len(numbers)), numbers, strict=True)))
-            except ProgramError as fault:
-                self._enter(
-                    dict(zip(islice(names, len(fault.answers)), fault.answers, strict=True))
-                )
-                raise RerankError(
-                    f"{estimator.option}, {place}: {estimator.program.name}: {fault}{self._kept()}"
-                ) from None
-            except BaseException:  # a signal, too
-                self.save()
-                raise
-        return np.array([self._own[key] for key in keys])
+            self._ask(unknown, place)
+        return np.array([known[key] for key in keys])
 
-    def _enter(self, answers: Mapping[bytes, float]) -> None:
-        """Add answers, and save them if the last time is long ago."""
+    def _ask(self, requests: dict[bytes, bytes], place: str) -> None:
+        """Enter the answers of the program to requests by key."""
+        names, program = iter(requests), self._estimator.program
+        try:
+            for numbers in program.ask([*requests.values()]):
+                self._enter(names, numbers)
+                self.keep()
+        except ProgramError as fault:
+            self._enter(names, fault.answers)
+            self.save()
+            cache, answered = self._estimator.cache, program.answered
+            kept = f"; its {answered:,} answers so far are in the cache"
+            kept *= cache is not None and cache.writable and answered > 0
+            message = f"{self._estimator.option}, {place}: {program.name}: {fault}{kept}"
+            raise RerankError(message) from None
+        except BaseException:  # a signal, too
+            self.save()
+            raise
+
+    def _enter(self, names: Iterator[bytes], numbers: Sequence[float]) -> None:
         memory = self._estimator.memory
         if len(memory) > _REMEMBERED:
             memory.clear()
-        self._own.update(answers)
+        answers = dict(zip(islice(names, len(numbers)), numbers, strict=True))
+        self.enter(answers)
         memory.update(answers)
-        self._grown = self._grown or bool(answers)
-        if time.monotonic() - self._saved_at > _SAVED_EVERY:
-            self.save()
-
-    def _kept(self) -> str:
-        """What a message says of the answers so far, which are saved now."""
-        self.save()
-        cache, answered = self._estimator.cache, self._estimator.program.answered
-        if cache is None or not cache.writable or not answered:
-            return ""
-        return f"; its {answered:,} answers so far are in the cache"
-
-    def save(self) -> None:
-        """Write the answers to the cache, if there are new ones."""
-        cache = self._estimator.cache
-        if cache is not None and self._grown:
-            self._load()  # other documents may begin alike
-            keys = np.frombuffer(b"".join(self._own), np.uint8)
-            numbers = np.array([*self._own.values()])
-            cache.put(self._estimator.digest[:32], self._name, {"key": keys, "answer": numbers})
-        self._grown, self._saved_at = False, time.monotonic()
 
 
 def request(**parts: object) -> bytes:
@@ -230,30 +173,27 @@ def shard_of(kbest: KBest) -> str:
     return hashlib.sha256(kbest.text(0) if kbest.n else b"").hexdigest()
 
 
-class ProgramProblem(DocumentProblem):
-    """A document under an estimator of windows; a state is the choices before in the window."""
+class ProgramProblem(WindowStates, DocumentProblem):
+    """A document under an estimator of windows; a state is the choices before in the window.
+
+    label: of the document in messages; source: whether requests have the source.
+    """
 
     lengths: tuple[int, ...] = ()
     order: int = 0
 
     def __init__(
-        self,
-        kbest: KBest,
-        answers: CachedAnswers,
-        window: int,
-        *,
-        source: bool,
-        label: str,
+        self, kbest: KBest, answers: DocumentAnswers, window: int, *, source: bool, label: str
     ) -> None:
-        present = np.flatnonzero(kbest.counts).tolist()
         self._answers, self._label = answers, label
-        self.window, self.order = window, window - 1
-        self._texts = [[kbest.text(row).decode() for row in kbest.rows(t)] for t in present]
-        self._present = present
-        self._sources = [kbest.side["source"][t].decode() for t in present] if source else None
+        self.window, self.order, self.sentences = window, window - 1, window - 1
+        self._present = np.flatnonzero(kbest.counts).tolist()
+        self._texts = [[kbest.text(row).decode() for row in kbest.rows(t)] for t in self._present]
+        sources = kbest.side["source"] if source else ()
+        self._sources = [sources[t].decode() for t in self._present] if source else None
         self.lengths = tuple(map(len, self._texts))
 
-    def requests(self, t: int, history: Choices, candidates: Sequence[int]) -> list[bytes]:
+    def _requests(self, t: int, history: Choices, candidates: Sequence[int]) -> list[bytes]:
         """The requests for some candidates of sentence t after a history."""
         begin, end = max(0, t - self.window + 1), t + self.window
         parts: dict[str, object] = {}
@@ -267,27 +207,15 @@ class ProgramProblem(DocumentProblem):
                 parts["sources_after"] = self._sources[t + 1 : end]
         return [request(**parts, candidate=self._texts[t][k]) for k in candidates]
 
-    def _scores(self, t: int, wanted: Sequence[bytes]) -> Array:
+    def _scores(self, t: int, requests: Sequence[bytes]) -> Array:
         place = f"{self._label}, sentence {self._present[t]} (counted from 0)"
-        return self._answers.of(wanted, place)
-
-    def initial(self) -> list[Choices]:
-        """The empty history."""
-        return [()]
+        return self._answers.of(requests, place)
 
     def extend(self, states: list[Choices], t: int) -> Answer:
         """Scores (N, K_t) after each history."""
         k = self.lengths[t]
-        wanted = [one for state in states for one in self.requests(t, state, range(k))]
-        return self._scores(t, wanted).reshape(len(states), k), states
-
-    def select(
-        self, successors: list[Choices], parents: Indices, choices: Indices
-    ) -> list[Choices]:
-        """The histories after the chosen candidates."""
-        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
-        paths = [(*successors[parent], choice) for parent, choice in pairs]
-        return [path[max(0, len(path) + 1 - self.window) :] for path in paths]
+        requests = [x for state in states for x in self._requests(t, state, range(k))]
+        return self._scores(t, requests).reshape(len(states), k), states
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) along each path, of its own candidates alone."""
@@ -295,9 +223,8 @@ class ProgramProblem(DocumentProblem):
         for s in range(t, min(t + horizon + 1, len(self.lengths))):
             begin = max(0, s - self.window + 1)
             rows = paths[:, begin : s + 1].tolist()
-            totals += self._scores(
-                s, [self.requests(s, tuple(before), [k])[0] for *before, k in rows]
-            )
+            requests = [x for *before, k in rows for x in self._requests(s, tuple(before), [k])]
+            totals += self._scores(s, requests)
         return totals
 
     def unary(self, t: int) -> Array:
@@ -314,8 +241,9 @@ class ProgramProblem(DocumentProblem):
 
     def complete(self) -> None:
         """Have all candidates scored at order 0, in as few batches as possible."""
-        wanted = [one for t, k in enumerate(self.lengths) for one in self.requests(t, (), range(k))]
-        self._answers.of(wanted, self._label)
+        lists = enumerate(self.lengths)
+        requests = [x for t, k in lists for x in self._requests(t, (), range(k))]
+        self._answers.of(requests, self._label)
 
 
 class ProgramScorer(FeatureSource):
@@ -344,22 +272,17 @@ class ProgramScorer(FeatureSource):
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
-        found = []
+        scored = []
         how = {"label": self.name, "unit": "documents", "total": len(documents)}
+        source = bool(self.side_information)
         for name, kbest in self.progress(documents, **how):
-            answers = self._estimator.answers(shard_of(kbest))
-            problem = ProgramProblem(
-                kbest,
-                answers,
-                self.window,
-                source=bool(self.side_information),
-                label=f"document {name!r}",
-            )
+            answers, label = self._estimator.answers(shard_of(kbest)), f"document {name!r}"
+            problem = ProgramProblem(kbest, answers, self.window, source=source, label=label)
             if self.order == 0:
                 problem.complete()
                 answers.save()
-            found.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
-        return found
+            scored.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
+        return scored
 
     def report(self) -> str:
         """`qe: 1,200 answers of kiwi 2.2 in 31.5 s, 300 from the cache`."""
@@ -388,13 +311,13 @@ class ProgramUtility(ExpectedUtility):
         if self._estimator.side_information:
             parts["source"] = self.kbest.side["source"][sentence].decode()
         possible = np.flatnonzero(marginals.reshape(-1, len(texts)).any(axis=0))
-        wanted = [
+        requests = [
             request(**parts, candidate=text, reference=texts[other])
             for text in texts
             for other in possible.tolist()
         ]
         place = f"source line {self.kbest.first + sentence + 1}"
-        utilities = self._answers.of(wanted, place).reshape(len(texts), len(possible))
+        utilities = self._answers.of(requests, place).reshape(len(texts), len(possible))
         if t == len(self._present) - 1:
             self._answers.save()
         return np.asarray(marginals[..., possible] @ utilities.T)
@@ -423,7 +346,7 @@ class ProgramMetric(MeanScore, Metric):
         The program has all references, and the sources unless options say not. shard: of the
         document in the cache; place: its name in messages.
         """
-        wanted = []
+        requests = []
         for t, texts in enumerate(hypotheses):
             parts: dict[str, object] = {"references": [line.decode() for line in references[t]]}
             if self.estimator.side_information:
@@ -433,11 +356,11 @@ class ProgramMetric(MeanScore, Metric):
                         ",source=no behind it"
                     )
                 parts["source"] = sources[t].decode()
-            wanted += [request(**parts, candidate=text.decode()) for text in texts]
+            requests += [request(**parts, candidate=text.decode()) for text in texts]
         answers = self.estimator.answers(shard)
-        found = answers.of(wanted, place)
+        values = answers.of(requests, place)
         answers.save()
-        return found
+        return values
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates."""
@@ -456,9 +379,9 @@ class ProgramMetric(MeanScore, Metric):
         sources: Sequence[bytes] | None,
     ) -> Rows:
         """Sums (D, n, 2) of the statistics of documents, whose sentences have n hypotheses each."""
-        found, n = [], max(map(len, hypotheses), default=0)
+        rows, n = [], max(map(len, hypotheses), default=0)
         for name, (a, b) in zip(documents.ids, pairwise(documents.starts), strict=True):
-            lines = b"\n".join(line for own in references[a:b] for line in own)
+            lines = b"\n".join(line for lines in references[a:b] for line in lines)
             values = self._values(
                 hypotheses[a:b],
                 references[a:b],
@@ -467,8 +390,8 @@ class ProgramMetric(MeanScore, Metric):
                 place=f"document {name!r}",
             )
             sums = values.reshape(b - a, n).sum(axis=0)
-            found.append(np.stack([sums, np.full(n, b - a)], axis=1))
-        return np.array(found).reshape(-1, n, self.width)
+            rows.append(np.stack([sums, np.full(n, b - a)], axis=1))
+        return np.array(rows).reshape(-1, n, self.width)
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|program:Unbabel/wmt22-comet-da COMET 2.2.7=ab12cd34|…`."""

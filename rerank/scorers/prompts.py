@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,10 +21,9 @@ from lm.causal import CausalContext
 from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
 from lm.trie import Candidates
 from rerank.errors import InputError, RerankError
-from rerank.scorers.cached_scores import ListTexts
+from rerank.scorers.cached_scores import Choices, ListTexts
 from rerank.scorers.causal_lm import NO_TOKEN, CausalLM, CausalProblem
-from rerank.scorers.hugging_face import Window
-from rerank.scorers.window_model import Choices
+from rerank.scorers.model_options import Window
 
 OF_SOURCE = ("source", "sources_before", "sources_after", "document")
 TARGETS = "targets_before"
@@ -40,20 +38,22 @@ MERGED = (
 
 
 class PromptTemplate:
-    """A template of prompts; InputError, with its line, if it is not valid.
+    """The template of prompts of a window; InputError, with its line, if it is not valid.
 
-    variables: those of `VARIABLES` that it uses; digest: SHA-256 of the file; lines: how many.
+    side_information: that of its variables; window: the given one, whose sentences are the
+    candidates that prompts show; entries: what weights files state of it; lines: how many.
     """
 
-    def __init__(self, path: Path, languages: Mapping[str, str]) -> None:
+    def __init__(self, settings: Window) -> None:
+        self.path, self._settings = Path(settings.prompt or ""), settings
         try:
             from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError as fault:
             raise InputError(
-                f"{path}: prompts need the package jinja2 ({fault}); install it: pip install jinja2"
+                f"{self.path}: prompts need the package jinja2 ({fault}); install it: pip install "
+                "jinja2"
             ) from None
-        self.path, self._languages = path, languages
         text = self._text()
         self.lines = max(1, len(text.splitlines()))
         sandbox = ImmutableSandboxedEnvironment(
@@ -64,14 +64,22 @@ class PromptTemplate:
         )
         try:
             tree = sandbox.parse(text)
-            self.variables = meta.find_undeclared_variables(tree) - sandbox.globals.keys()
-            code = sandbox.compile(tree, str(path), str(path))
+            variables = meta.find_undeclared_variables(tree) - sandbox.globals.keys()
+            code = sandbox.compile(tree, str(self.path), str(self.path))
         except TemplateSyntaxError as fault:
             raise self._fault(f"expected a template of Jinja: {fault}", fault.lineno) from None
-        for one in tree.find_all(nodes.Name):
-            if one.name in self.variables and not (one.name in VARIABLES and self._has(one.name)):
-                raise self._unknown(one.name, one.lineno)
+        for node in tree.find_all(nodes.Name):
+            if node.name in variables:
+                self._check_variable(node.name, node.lineno)
         self._template = sandbox.template_class.from_code(sandbox, code, sandbox.make_globals(None))
+        self.side_information = ("source",) if variables & {*OF_SOURCE} else ()
+        shown = settings.sentences if TARGETS in variables else 0
+        self.window = replace(settings, sentences=shown)
+        self.entries = {"prompt": self.path.name, "prompt_digest": self.digest}
+
+    def facts(self, *, null: bool) -> tuple[object, ...]:
+        """What scores depend on; null: of prompts that show no other sentences."""
+        return *sorted(self._settings.languages.items()), 0 if null else self._settings.sentences
 
     def _text(self) -> str:
         """The text of the file."""
@@ -90,17 +98,15 @@ class PromptTemplate:
             line = raw[: fault.start].count(b"\n") + 1
             raise self._fault("expected text in UTF-8; convert it with iconv", line) from None
 
-    def _has(self, name: str) -> bool:
-        return name in self._languages or name not in LANGUAGES
-
-    def _unknown(self, name: str, line: int) -> InputError:
-        """An error about a variable that there is not."""
-        if name in LANGUAGES:
+    def _check_variable(self, name: str, line: int) -> None:
+        if name in LANGUAGES and name not in self._settings.languages:
             key = LANGUAGES[name]
-            return self._fault(f"{name} is not given; add ,{key}=NAME behind the folder", line)
-        near = get_close_matches(name, VARIABLES, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return self._fault(f"no variable {name!r}; {hint}There are {', '.join(VARIABLES)}", line)
+            raise self._fault(f"{name} is not given; add ,{key}=NAME behind the folder", line)
+        if name not in VARIABLES:
+            near = get_close_matches(name, VARIABLES, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            known = f"There are {', '.join(VARIABLES)}"
+            raise self._fault(f"no variable {name!r}; {hint}{known}", line)
 
     def at_end(self, message: str) -> InputError:
         """An error in its last line."""
@@ -109,11 +115,14 @@ class PromptTemplate:
     def _fault(self, message: str, line: int | None = None) -> InputError:
         return InputError(message, source=str(self.path), line=line)
 
-    def render(self, label: str, t: int, sources: Texts, chosen: Texts, n: int) -> str:
-        """The prompt for sentence t, which shows n sentences before and after it.
+    def render(
+        self, label: str, t: int, sources: Texts, chosen: Texts, most: int | None = None
+    ) -> str:
+        """The prompt for sentence t, which shows `most` sentences before and after it, or all.
 
         chosen: candidates of the sentences before. InputError if the template fails.
         """
+        n = len(sources) if most is None else most
         values = {
             "source": sources[t],
             "sources_before": sources[max(0, t - n) : t],
@@ -122,12 +131,13 @@ class PromptTemplate:
             TARGETS: chosen[max(0, len(chosen) - n) :],
         }
         try:
-            return str(self._template.render({**values, **self._languages}))
+            return str(self._template.render({**values, **self._settings.languages}))
         except Exception as fault:  # of any kind: templates compute
             line, trace = None, fault.__traceback__
             while trace is not None:
-                own = trace.tb_frame.f_code.co_filename == str(self.path)
-                line, trace = trace.tb_lineno if own else line, trace.tb_next
+                if trace.tb_frame.f_code.co_filename == str(self.path):
+                    line = trace.tb_lineno
+                trace = trace.tb_next
             raise self._fault(
                 f"the template fails for {label}, sentence {t}: {type(fault).__name__}: {fault}; "
                 "lists may be empty, and templates see texts and lists of texts, without their "
@@ -158,71 +168,60 @@ class Prompt(CausalContext):
 
 
 class PromptProblem(CausalProblem):
-    """A document whose candidates are scored after prompts.
-
-    template: of the prompts; sources: of the S sentences, or empty texts; shown: most sentences
-    before and after one that its prompt shows, None for all; chat: whether the tokenizer's template
-    of chats is around prompts.
-    """
+    """A document whose candidates are scored after prompts; arguments as of `WindowProblem`."""
 
     def __init__(
-        self,
-        *args: Any,
-        template: PromptTemplate,
-        sources: Sequence[str],
-        shown: int | None,
-        chat: bool,
-        **more: Any,
+        self, source: PromptedLM, name: str, texts: ListTexts, *arguments: Any, **more: Any
     ) -> None:
-        super().__init__(*args, **more)
-        self._template, self._sources, self._chat = template, sources, chat
-        self._shown = len(self._lines) if shown is None else shown
+        super().__init__(source, name, texts, *arguments, **more)
+        self._template, self._sources = source.template, sources_of(texts)
+        self._shown = 0 if self.null else source.settings.sentences
 
     def candidates(self, t: int, context: CausalContext) -> Candidates:
         """The tokens of list t after a prompt."""
         return context.candidates if isinstance(context, Prompt) else super().candidates(t, context)
 
-    def read(self, t: int, choices: Choices) -> Prompt:
+    def read(self, t: int, choices: Choices) -> tuple[Prompt, bytes]:
         """The prompt of sentence t: as many sentences as its options say, and no fewer.
 
         O(tokens of the prompt) for each candidate.
         """
-        chosen = [self._lines[t - len(choices) + i][k] for i, k in enumerate(choices)]
-        most = self.window.tokens
+        chosen, most = self.chosen_texts(t, choices), self.window.tokens
         n, last = self._shown, max(t, len(self._lines) - 1 - t)
         if most is not None:
 
             def size(shown: int) -> int:
-                return len(self.model.encode([self._text(t, chosen, shown)], self._chat)[0])
+                return len(self._tokens([self._text(t, chosen, shown)])[0])
 
-            n = max(0, bisect_right(range(min(n, last) + 1), most, key=size) - 1)
+            sizes = range((last if n is None else min(n, last)) + 1)
+            n = max(0, bisect_right(sizes, most, key=size) - 1)
         text = self._text(t, chosen, n)
-        tokens, *whole = self.model.encode([text, *(text + x for x in self._lines[t])], self._chat)
-        own = []
+        tokens, *whole = self._tokens([text, *(text + line for line in self._lines[t])])
+        candidates = []
         for k, ids in enumerate(whole):
             if ids[: len(tokens)] != tokens:
-                raise self._merged(t, k)
-            own.append([] if self._sizes[t][k] == UNLIMITED else ids[len(tokens) :])
-        prompt = Prompt((self.model.begin, *tokens), candidates=Candidates.of([own]))
-        if len(tokens) > (UNLIMITED if most is None else most) or not self._fits(prompt):
+                raise self._about(MERGED, t, k)
+            candidates.append([] if self._sizes[t][k] == UNLIMITED else ids[len(tokens) :])
+        prompt = Prompt((self.model.begin, *tokens), candidates=Candidates.of([candidates]))
+        # whether the model has positions for all that it reads, which last tokens are not
+        read = len(prompt.ids) - (prompt.ids[0] == NOTHING) + prompt.longest - 1
+        if len(tokens) > (UNLIMITED if most is None else most) or read > self.model.positions:
             raise self._too_much(t, prompt)
-        return prompt
+        return prompt, prompt.key
 
-    def _fits(self, prompt: Prompt) -> bool:
-        """Whether the model has positions for all that it reads: last tokens it does not."""
-        bare = prompt.ids[0] == NOTHING
-        return len(prompt.ids) - bare + prompt.longest - 1 <= self.model.positions
+    def _tokens(self, texts: list[str]) -> list[list[int]]:
+        return self.model.encode(texts, self.window.chat)
 
-    def _text(self, t: int, chosen: Sequence[str], n: int) -> str:
+    def _text(self, t: int, chosen: Sequence[str], n: int | None) -> str:
         """The prompt of sentence t that shows n sentences before and after it."""
         text = self._template.render(self.label, t, self._sources, chosen, n)
-        if not self._chat:
+        if not self.window.chat:
             return text
-        marks = self.model.tokenizer.all_special_tokens
-        for one in (text, *self._lines[t]):
-            if found := [mark for mark in marks if mark in one]:
+        texts = text, *self._lines[t]
+        for mark in self.model.tokenizer.all_special_tokens:
+            if any(mark in part for part in texts):
                 raise self._about(
-                    f"expected texts without the special tokens of chats, found {found[0]!r}; "
+                    f"expected texts without the special tokens of chats, found {mark!r}; "
                     "take it out of the texts, or leave out chat=yes",
                     t,
                 )
@@ -235,16 +234,11 @@ class PromptProblem(CausalProblem):
 
     def _about(self, message: str, t: int, k: int = 0) -> InputError:
         """An error in the template's last line, about a candidate."""
-        at = self.place(t, k)
-        return self._template.at_end(f"{message} ({at})")
-
-    def _merged(self, t: int, k: int) -> InputError:
-        """An error about a prompt whose end and a candidate's begin are one token."""
-        return self._about(MERGED, t, k)
+        return self._template.at_end(f"{message} ({self.place(t, k)})")
 
     def _too_much(self, t: int, prompt: Prompt) -> RerankError:
         """An error about a prompt that does not fit, or a candidate that none fits before."""
-        longest = int(np.argmax([len(own) for own in prompt.candidates.texts()]))
+        longest = int(np.argmax([*map(len, prompt.candidates.texts())]))
         size = len(prompt.ids) - 1
         limit = f"the model of {self.label} has {self.model.positions:,} positions"
         if prompt.longest > self.model.positions:
@@ -274,48 +268,31 @@ class PromptedLM(CausalLM):
     Its order is the number of earlier candidates that a prompt may show.
     """
 
-    def __init__(
-        self, name: str, model: CausalModel, window: Window, *more: Any, pmi: bool
-    ) -> None:
-        self.template = PromptTemplate(Path(window.prompt or ""), window.languages)
-        self._given = window
-        used = self.template.variables
-        self.side_information = ("source",) if used & {*OF_SOURCE} else ()
-        begin = NO_TOKEN if window.chat and window.begin is None else window.begin
-        sentences = window.sentences if TARGETS in used else 0
-        own = replace(window, sentences=sentences, join="space", begin=begin)
-        super().__init__(name, model, own, *more, pmi=pmi)
+    problem_of = PromptProblem
 
-    def _facts(self, window: Window) -> tuple[object, ...]:
+    def __init__(
+        self, name: str, model: CausalModel, settings: Window, *more: Any, pmi: bool
+    ) -> None:
+        self.template, self.settings = PromptTemplate(settings), settings
+        self.side_information = self.template.side_information
+        begin = NO_TOKEN if settings.chat and settings.begin is None else settings.begin
+        window = replace(self.template.window, join="space", begin=begin)
+        super().__init__(name, model, window, *more, pmi=pmi)
+
+    def window_facts(self, *, null: bool) -> tuple[object, ...]:
         """What scores depend on beside the model."""
-        given, shown = self._given, 0 if window is self._null else self._given.sentences
-        prompt = self.template.digest, given.chat, *sorted(given.languages.items()), shown
-        return (*super()._facts(window), "prompt", *prompt)
+        prompt = self.template.digest, self.settings.chat, *self.template.facts(null=null)
+        return (*super().window_facts(null=null), "prompt", *prompt)
 
     def _begin_with(self, token: int) -> None:
-        """Have texts begin with a token."""
         super()._begin_with(token)
         import transformers
 
-        self.chosen |= {
-            "prompt": self.template.path.name,
-            "prompt_digest": self.template.digest,
-            "model_digest": self.model.digest,
-            "transformers": transformers.__version__,
-        }
+        digest, version = self.model.digest, transformers.__version__
+        self.chosen |= {**self.template.entries, "model_digest": digest, "transformers": version}
 
     def check(self) -> None:
         """ValueError as of a model without a prompt, or for a tokenizer without chats."""
         super().check()
-        if self._given.chat and not self.model.tokenizer.chat_template:
+        if self.settings.chat and not self.model.tokenizer.chat_template:
             raise ValueError("its tokenizer has no template of chats; leave out chat=yes")
-
-    def _kind(self, texts: ListTexts, *, null: bool) -> Callable[..., CausalProblem]:
-        """What makes the problem of a document."""
-        return partial(
-            PromptProblem,
-            template=self.template,
-            sources=sources_of(texts),
-            shown=0 if null else self._given.sentences,
-            chat=self._given.chat,
-        )

@@ -13,13 +13,11 @@ Every pair has one value, a finite number; pairs of candidates that --top drops 
 
 from __future__ import annotations
 
-import hashlib
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice, starmap
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -30,18 +28,17 @@ from rerank.corpus.columns import offsets_of, places_of
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import InputError, shown
-from rerank.files.encoding import LARGEST, NUMBER
-from rerank.files.lines import SURPLUS, digest, read_lines
+from rerank.files.encoding import LARGEST
+from rerank.files.lines import digest, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats import tokens
-from rerank.formats.tokens import HEAD, Place, list_number, numbers_cure
+from rerank.formats.tokens import Place, list_number
 from rerank.notices import Notices
 from rerank.scorers.features import FeatureSource, ScoredDocument
+from rerank.scorers.numbers import LineValues, NumberLines
 
 Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 15  # lines that are read together
 DROPPED, MISSING = -1, -2  # a candidate that --top leaves out, and one that no list has
-_LINE_BYTES = 1 << 12  # kept of a line that is no number
 _NUMBERS_BYTES = 1 << 10  # most of a line without its document
 _PLAIN = b"0123456789+-.eE\t\n"  # bytes of lines without their document
 
@@ -60,32 +57,20 @@ class ListInfo:
     top: int | None = None
     clip_inf: float | None = None
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LineValues(os.PathLike[str]):
-    """Numbers (n,) of the lines of a list, in place of a file of them; name: for messages."""
-
-    name: str
-    values: NDArray[np.float64]
-
-    def __fspath__(self) -> str:
-        return self.name
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of a file with these numbers, in hexadecimal digits."""
-        lines = "".join(f"{value!r}\n" for value in self.values.tolist())
-        return hashlib.sha256(lines.encode()).hexdigest()
+    def numbers(
+        self, name: str, path: FilePath, notices: Notices, *, clipped: bool = False
+    ) -> NumberLines:
+        """The numbers of a file for the lines of the lists; clipped: whether infinities may be."""
+        parser = partial(list_number, self.clip_inf) if clipped else None
+        n = self.last_line()
+        return NumberLines(path, name, n, notices, lines_of=self.kbest, parser=parser)
 
 
 class FileScorer(FeatureSource):
     """A feature `name` whose values another tool has written to a file; nothing is rounded.
 
-    Documents are read in their order; asking for an earlier one reads
-    the file again from its beginning. Warnings are given for the first reading only.
+    Documents are read in their order; asking for an earlier one reads the file again from its
+    beginning. Warnings are given for the first reading only.
     """
 
     runs_on = "file"
@@ -109,98 +94,21 @@ class FileScorer(FeatureSource):
         """Number of documents: `pairs: 12 documents from pairs.tsv.gz`."""
         return f"{self.name}: {self.documents:,} documents from {self.place.source}"
 
-    def number(self, token: bytes, line: int) -> float:
-        """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
-        clipped = partial(self.place.note, "infinite-number", line=line, asked=True)
-        try:
-            return list_number(self.info.clip_inf, clipped)(token.strip(b" \t\r"), self.name)
-        except InputError as fault:
-            raise self.place.fault(str(fault), line) from None
-
-
-# One number a line
-
 
 class HypothesisScores(FileScorer):
-    """A feature of order 0: line i of its file belongs to line i of the list.
-
-    Blank lines at the end of either file are ignored, of this one the first `SURPLUS` are read.
-    InputError before any work if the lengths differ, and at a line that is not a number. 8 bytes a
-    line.
-    """
+    """A feature of order 0: line i of its file belongs to line i of the list."""
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
-        self._others: dict[int, bytes] = {}  # lines without a finite number, by number from 1
-        self._sentence = -1  # first sentence of the document that was read last
         if isinstance(path, LineValues):
-            self._values, self.digest = path.values, path.digest
-            return
-        expected = info.last_line()
-        lines = read_lines(path, notices)
-        read = enumerate(islice(lines, expected + SURPLUS), 1)
-        self._values = np.fromiter(starmap(self._plain, read), np.float64)
-        head = [line for _, line in zip(range(HEAD), self._others.values(), strict=False)]
-        if [*self._others] == [1] and len(self._values) > expected:
-            head.append(b"0")  # below a heading all are numbers
-        if cure := numbers_cure(head, self.place.source):
-            raise self.place.fault(
-                f"expected a number for each line of {info.kbest}, found {shown(head[0])}{cure}",
-                next(iter(self._others)),
-            )
-        found = len(self._values)
-        while found and not self._others.get(found, b"0").strip():
-            found -= 1
-        if found != expected:
-            more = " or more" if found == expected + SURPLUS else ""
-            raise self.place.fault(
-                f"expected {expected:,} lines as {info.kbest} has, found {found:,}{more}; "
-                "write one number for each of its lines, in their order",
-                min(found, expected) + 1,
-            )
-
-    def _plain(self, n: int, line: bytes) -> float:
-        """The number of line n; NaN, and the line kept, if it is not finite and in range."""
-        token = line.strip(b" \t\r")
-        value = float(token) if NUMBER.fullmatch(token) else np.nan
-        if abs(value) <= LARGEST:
-            return value
-        self._others[n] = line[:_LINE_BYTES]
-        return np.nan
+            self.digest = path.digest
+        self._numbers = info.numbers(name, path, notices, clipped=True)
 
     def problem(self, name: str, kbest: KBest) -> Unary:
         """The values of a document's candidates."""
         ends = np.cumsum(kbest.counts[kbest.counts > 0])
-        return Unary(np.split(self.values(kbest), ends[:-1]) if kbest.n else [])
-
-    def values(self, kbest: KBest) -> NDArray[np.float64]:
-        """The numbers (n,) of a document's candidates; 0 of those that are not in the list."""
-        if kbest.line_numbers is None:
-            raise self.place.fault("expected candidates of a file, found candidates made in memory")
-        if kbest.first <= self._sentence:
-            self.place.notices = Notices()
-        self._sentence = kbest.first
-        found, listed = np.zeros(kbest.n), np.flatnonzero(kbest.line_numbers > 0)
-        numbers = kbest.line_numbers[listed]
-        found[listed] = self._values[numbers - 1]
-        for i in np.flatnonzero(np.isnan(found)).tolist():
-            n = int(kbest.line_numbers[i])
-            found[i] = self.number(self._others[n], n)
-        return found
-
-
-class FiniteScores(HypothesisScores):
-    """The lines of the file; infinite numbers are refused, also where --clip-inf allows them."""
-
-    def number(self, token: bytes, line: int) -> float:
-        """A finite number, not above `LARGEST` in size; InputError with file and line."""
-        stripped = token.strip(b" \t\r")
-        try:
-            return tokens.number(stripped, self.name)
-        except InputError as fault:
-            raise self.place.fault(
-                f"{fault}; write one for each line of {self.info.kbest}, in their order", line
-            ) from None
+        values = self._numbers.of_candidates(kbest)
+        return Unary(np.split(values, ends[:-1]) if kbest.n else [])
 
 
 # One number a pair
@@ -247,9 +155,9 @@ class Grid:
     def kept_numbers(self, t: Ints, index: Ints) -> Ints:
         """Numbers (n,) of candidates in the file among the kept ones, `DROPPED` or `MISSING`."""
         listed = index < self.sizes[t]
-        found = np.where(self.whole[t], MISSING, DROPPED)
-        found[listed] = self.kept[self.offsets[t[listed]] + index[listed]]
-        return found
+        numbers = np.where(self.whole[t], MISSING, DROPPED)
+        numbers[listed] = self.kept[self.offsets[t[listed]] + index[listed]]
+        return numbers
 
     def places(self, t: Ints, previous: Ints, index: Ints) -> Ints:
         """Indices (n,) of pairs of candidates in the file, `DROPPED` or `MISSING`.
@@ -259,18 +167,18 @@ class Grid:
         before, first = np.zeros_like(t), self.neighbours[t] < 0
         before[~first] = self.kept_numbers(self.neighbours[t[~first]], previous[~first])
         before[first != (previous < 0)] = MISSING
-        own = self.kept_numbers(t, index)
-        found = self.starts[t] + before * self.counts[t] + own
-        return np.where(np.minimum(before, own) < 0, np.minimum(before, own), found)
+        after = self.kept_numbers(t, index)
+        places = self.starts[t] + before * self.counts[t] + after
+        return np.where(np.minimum(before, after) < 0, np.minimum(before, after), places)
 
     def pair(self, place: int) -> tuple[int, list[str]]:
         """Sentence of a pair, and its two candidates as they stand in the file."""
-        t, found = int(np.searchsorted(self.starts, place, side="right")) - 1, []
+        t, shown = int(np.searchsorted(self.starts, place, side="right")) - 1, []
         numbers = divmod(place - int(self.starts[t]), int(self.counts[t]))
         for s, number in zip((int(self.neighbours[t]), t), numbers, strict=True):
             listed = np.flatnonzero(self.kept[self.offsets[s] : self.offsets[s + 1]] == number)
-            found.append("-" if s < 0 else str(listed[0]))
-        return t, found
+            shown.append("-" if s < 0 else str(listed[0]))
+        return t, shown
 
 
 class PairScores(FileScorer):
@@ -284,11 +192,12 @@ class PairScores(FileScorer):
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self.order = 1
-        self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
+        self._ranks = {document: d for d, document in enumerate(info.documents.ids)}
         self._line_bytes = _NUMBERS_BYTES + max(map(len, self._ranks), default=0) * 4
         self._rewind()
 
     def _rewind(self) -> None:
+        """Go to the first line."""
         self._lines = read_lines(self.path, self.place.notices, max_line_bytes=self._line_bytes)
         self._block: list[bytes] = []
         self._next, self.place.line = 0, 1  # of the current line in the block, and in the file
@@ -303,20 +212,20 @@ class PairScores(FileScorer):
             self._rewind()
         self._before, self._rank = self._rank, self._ranks[name]
         grid = Grid.of(kbest, self.info.top)
-        flat, begin = np.full(grid.starts[-1], np.nan), f"{name}\t".encode()
+        values, begin = np.full(grid.starts[-1], np.nan), f"{name}\t".encode()
         while (line := self._peek()) is not None:
             end = bisect_left(
                 self._block, True, lo=self._next, key=lambda other: not other.startswith(begin)
             )
             lines = self._block[self._next : end] or [line]
-            if self._plain(lines, begin, grid, flat):
+            if self._plain(lines, begin, grid, values):
                 self._step(len(lines))
                 continue
             for line in lines:
-                if not self._taken(line, grid, flat):
-                    return self._complete(name, grid, flat)
+                if not self._taken(line, grid, values):
+                    return self._complete(name, grid, values)
                 self._step()
-        return self._complete(name, grid, flat)
+        return self._complete(name, grid, values)
 
     def _peek(self) -> bytes | None:
         """The current line; None after the last."""
@@ -325,13 +234,14 @@ class PairScores(FileScorer):
         return self._block[self._next] if self._block else None
 
     def _step(self, lines: int = 1) -> None:
+        """Go to a later line."""
         self._next += lines
         self.place.line += lines
 
     def _plain(
-        self, lines: list[bytes], begin: bytes, grid: Grid, flat: NDArray[np.float64]
+        self, lines: list[bytes], begin: bytes, grid: Grid, values: NDArray[np.float64]
     ) -> bool:
-        """Whether all lines are of the document and plain; then their values are put into `flat`.
+        """Whether all lines are of the document and plain; then their values are entered.
 
         Plain lines need no blanks stripped, no number clipped and no error. A column at a time is
         several times as fast as `_taken`, which reads all other lines.
@@ -340,24 +250,24 @@ class PairScores(FileScorer):
         n, fields = len(lines), blob.split(b"\t")[1:]
         if len(fields) != 4 * n or blob.translate(None, _PLAIN):
             return False
-        # every line begins with LF and a sentence, and has four columns, if these are all found
+        # every line begins with LF and a sentence, and has four columns, if all of these are known
         sentences = {b"\n%d" % t: t for t in np.flatnonzero(grid.counts).tolist()}
         indices = _Indices({b"-": -1})
         try:
             t = np.fromiter(map(sentences.__getitem__, fields[::4]), np.int64, n)
             previous = np.fromiter(map(indices.__getitem__, fields[1::4]), np.int64, n)
             index = np.fromiter(map(indices.__getitem__, fields[2::4]), np.int64, n)
-            values = np.fromiter(map(float, fields[3::4]), np.float64, n)
+            numbers = np.fromiter(map(float, fields[3::4]), np.float64, n)
         except (KeyError, ValueError, OverflowError):
             return False
         places = grid.places(t, previous, index)
         kept = places != DROPPED
         places = places[kept]
-        if (places == MISSING).any() or not (np.abs(values) <= LARGEST).all():
+        if (places == MISSING).any() or not (np.abs(numbers) <= LARGEST).all():
             return False
-        if not (np.diff(np.sort(places)).all() and np.isnan(flat[places]).all()):
+        if not (np.diff(np.sort(places)).all() and np.isnan(values[places]).all()):
             return False
-        flat[places] = values[kept]
+        values[places] = numbers[kept]
         return True
 
     def finish(self, source: str, notices: Notices) -> None:
@@ -368,26 +278,25 @@ class PairScores(FileScorer):
                 raise self.place.fault(_without_candidates(fields[0]))
             self._step()
 
-    def _complete(self, name: str, grid: Grid, flat: NDArray[np.float64]) -> Pairwise:
+    def _complete(self, name: str, grid: Grid, values: NDArray[np.float64]) -> Pairwise:
         """The problem of a document; InputError unless every pair has a value."""
-        missing = np.flatnonzero(np.isnan(flat))
+        missing = np.flatnonzero(np.isnan(values))
         if not len(missing):
             sentences = np.flatnonzero(grid.counts)
-            lists = np.split(flat, grid.starts[sentences[1:]])
-            return Pairwise(
-                [one.reshape(-1, k) for one, k in zip(lists, grid.counts[sentences], strict=True)]
-            )
+            pairs = np.split(values, grid.starts[sentences[1:]])
+            counts = grid.counts[sentences]
+            return Pairwise([own.reshape(-1, k) for own, k in zip(pairs, counts, strict=True)])
         t, (previous, index) = grid.pair(int(missing[0]))
         raise self.place.fault(
-            f"expected all {len(flat):,} pairs of document {name!r} before this line, found "
+            f"expected all {len(values):,} pairs of document {name!r} before this line, found "
             f"{len(missing):,} of them missing, first that of sentence {t}, previous index "
             f"{previous}, index {index}; write a line for each pair, or cut the lists with --top"
         )
 
     # Grammar of a line
 
-    def _taken(self, line: bytes, grid: Grid, flat: NDArray[np.float64]) -> bool:
-        """Whether a line belongs to the current document; its value is put into `flat`."""
+    def _taken(self, line: bytes, grid: Grid, values: NDArray[np.float64]) -> bool:
+        """Whether a line belongs to the current document; its value is entered."""
         fields = self._fields(line)
         if not fields:
             self.place.note("blank-line")
@@ -396,11 +305,15 @@ class PairScores(FileScorer):
             return False
         place = self._place(fields, grid)
         if place != DROPPED:
-            if not np.isnan(flat[place]):
+            if not np.isnan(values[place]):
                 raise self.place.fault(
                     "expected each pair once, found this one again; delete either"
                 )
-            flat[place] = self.number(fields[4], self.place.line)
+            clipped = partial(self.place.note, "infinite-number", asked=True)
+            try:
+                values[place] = list_number(self.info.clip_inf, clipped)(fields[4], self.name)
+            except InputError as fault:
+                raise self.place.fault(str(fault)) from None
         return True
 
     def _fields(self, line: bytes) -> list[bytes]:

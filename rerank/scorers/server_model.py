@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import chain
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from lm.scoring import EngineCounts
 from rerank.errors import RerankError, UsageError, shown
 from rerank.files.cache import Cache
 from rerank.files.server import EchoedText, Server, ServerError, TextError, cut_of
-from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache, Sums
+from rerank.scorers.cached_scores import Choices, ListTexts, Sums
 from rerank.scorers.causal_lm import NO_TOKEN
-from rerank.scorers.hugging_face import ServerSettings
-from rerank.scorers.prompts import MERGED, OF_SOURCE, TARGETS, PromptTemplate, sources_of
-from rerank.scorers.window_model import Choices, WindowProblem, WindowSource
+from rerank.scorers.model_options import ServerSettings, Window
+from rerank.scorers.prompts import MERGED, PromptTemplate, sources_of
+from rerank.scorers.window_model import WindowProblem, WindowSource
 
 VERSION = 1  # of how scores are formed
 _KEY = "OPENAI_API_KEY"
@@ -37,7 +37,7 @@ class _TokenError(ValueError):
     """Tokens of which the score of a candidate is no sum."""
 
 
-def begins_of(text: str, found: EchoedText) -> list[int | None]:
+def begins_of(text: str, echo: EchoedText) -> list[int | None]:
     """Where the tokens of a text begin in it, without what is generated behind it.
 
     None within a character, and for a token that stands before the text. Spaces that servers leave
@@ -45,17 +45,17 @@ def begins_of(text: str, found: EchoedText) -> list[int | None]:
     """
     begins: list[int | None] = []
     at = part = 0  # part: most characters that a run of broken tokens has so far
-    for n, token in enumerate(found.tokens):
+    for n, token in enumerate(echo.tokens):
         if at == len(text) and not part:
             break
         if not (at or part or text.startswith(token)):
             token = token.removeprefix(" ")  # of the first word, in some vocabularies
         known = bool(token) and text.lstrip(" ").startswith(token.lstrip(" "))
-        if not (n or known or _BROKEN in token) and found.log_probs[0] is None:
+        if not (n or known or _BROKEN in token) and echo.log_probs[0] is None:
             begins.append(None)
             continue
         if not token or _BROKEN in token:
-            if part and n >= len(found.tokens) - (found.generated or 0):
+            if part and n >= len(echo.tokens) - (echo.generated or 0):
                 break
             begins.append(None if part else at)
             part += max(1, len(token))
@@ -95,25 +95,31 @@ class SentText:
     k: int
 
     @property
+    def whole(self) -> str:
+        """What is sent."""
+        return self.before + self.text
+
+    @property
     def place(self) -> str:
         """Where the candidate stands: file and line, where these are known."""
         return self.problem.place(self.t, self.k)
 
-    def log_probs(self, found: EchoedText) -> list[float]:
+    def log_probs(self, echo: EchoedText) -> list[float]:
         """Log-probabilities of the candidate's tokens; RerankError if these are not known."""
         try:
-            begins = begins_of(self.before + self.text, found)
-            own = [n for n, at in enumerate(begins) if at is not None and at >= len(self.before)]
-            if not own or begins[own[0]] != len(self.before):
+            begins = begins_of(self.whole, echo)
+            behind = (n for n, at in enumerate(begins) if at is not None and at >= len(self.before))
+            first = next(behind, None)
+            if first is None or begins[first] != len(self.before):
                 raise self.problem.merged(self.t, self.k)
-            numbers = found.log_probs[own[0] : len(begins)]
+            numbers = echo.log_probs[first : len(begins)]
             if numbers[0] is None and not self.bare:
                 raise _TokenError(
                     "the first token of a text is not predicted; add ,begin=TOKEN behind the URL, "
                     "what texts begin with, as <|endoftext|>, or begin=none to leave it out"
                 )
         except _TokenError as fault:
-            cut = cut_of(found.tokens, self.before + self.text)
+            cut = cut_of(echo.tokens, self.whole)
             message = f"the server {cut}" if cut else fault
             raise RerankError(f"{self.problem.label}: {message} ({self.place})") from None
         return [number for number in numbers if number is not None]
@@ -129,85 +135,64 @@ class ServerEngine:
     def scores(self, requests: Sequence[Sequence[SentText]]) -> list[Sums]:
         """The score (K,) of each passage of each request; equal texts are sent once."""
         began = perf_counter()
-        texts = [*dict.fromkeys(p.before + p.text for own in requests for p in own if p.text)]
+        texts = [*dict.fromkeys(p.whole for p in chain(*requests) if p.text)]
         try:
-            found = {texts[n]: echo for n, echo in self.server.echoed(texts)}
+            echoes = {texts[n]: echo for n, echo in self.server.echoed(texts)}
         except TextError as fault:
-            own = (p for one in requests for p in one if p.before + p.text == texts[fault.number])
-            raise RerankError(f"{self.label}: the server {fault} ({next(own).place})") from None
+            place = next(p.place for p in chain(*requests) if p.whole == texts[fault.number])
+            raise RerankError(f"{self.label}: the server {fault} ({place})") from None
         except ServerError as fault:
             raise RerankError(f"{self.label}: the server {fault}") from None
         finally:
             self.counts.seconds += perf_counter() - began
-        return [np.array([self._score(p, found) for p in own]) for own in requests]
+        return [np.array([self._score(p, echoes) for p in passages]) for passages in requests]
 
-    def _score(self, passage: SentText, found: dict[str, EchoedText]) -> float:
+    def _score(self, passage: SentText, echoes: dict[str, EchoedText]) -> float:
         if not passage.text:
             return 0.0
-        numbers = passage.log_probs(found[passage.before + passage.text])
+        numbers = passage.log_probs(echoes[passage.whole])
         self.counts.tokens += len(numbers)
         return sum(numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class TextContext:
-    """The text before a candidate."""
-
-    text: str
-
-    @property
-    def key(self) -> bytes:
-        """The text in bytes."""
-        return self.text.encode()
-
-
-class ServerProblem(WindowProblem[TextContext]):
-    """A document under a language model behind a server.
-
-    template: of a prompt, if there is one; sources: of the S sentences, or empty texts; shown: most
-    sentences before and after one that the prompt shows, None for all.
-    """
+class ServerProblem(WindowProblem):
+    """A document under a language model behind a server; arguments as of `WindowProblem`."""
 
     def __init__(
-        self,
-        *args: Any,
-        given: ServerSettings,
-        template: PromptTemplate | None,
-        sources: Sequence[str],
-        shown: int | None,
-        **more: Any,
+        self, source: ServerScorer, name: str, texts: ListTexts, *arguments: Any, **more: Any
     ) -> None:
-        super().__init__(*args, **more)
-        self._given, self._template, self._sources = given, template, sources
-        self._shown = len(self._lines) if shown is None else shown
-        self._begin = "" if given.begin in (None, NO_TOKEN) else str(given.begin)
+        super().__init__(source, name, texts, *arguments, **more)
+        self._template, self._sources = source.template, sources_of(texts)
+        self._shown = 0 if self.null else source.settings.sentences
+        begin = self.window.begin
+        self._begin = "" if begin in (None, NO_TOKEN) else str(begin)
 
     def n_tokens(self, t: int) -> int:
         """Candidates of list t: how many tokens they have is known to the server."""
         return len(self._lines[t])
 
-    def read(self, t: int, choices: Choices) -> TextContext:
+    def read(self, t: int, choices: Choices) -> tuple[str, bytes]:
         """The text before sentence t after the choices of the sentences just before it."""
-        chosen = [self._lines[t - len(choices) + i][k] for i, k in enumerate(choices)]
+        chosen = self.chosen_texts(t, choices)
         if self._template is not None:
-            prompt = self._template.render(self.label, t, self._sources, chosen, self._shown)
-            return TextContext(self._begin + prompt)
-        if self._given.join == "newline":
-            return TextContext(self._begin + "".join(f"{one}\n" for one in chosen))
-        return TextContext(self._begin + " ".join(chosen))
+            before = self._template.render(self.label, t, self._sources, chosen, self._shown)
+        elif self.window.join == "newline":
+            before = "".join(f"{text}\n" for text in chosen)
+        else:
+            before = " ".join(chosen)
+        context = self._begin + before
+        return context, context.encode()
 
-    def request(
-        self, t: int, context: TextContext, chosen: Sequence[int] | None = None
-    ) -> list[SentText]:
+    def request(self, t: int, context: str, chosen: Sequence[int] | None = None) -> list[SentText]:
         """The passages of the candidates."""
         before, after = "", ""
         if self._template is None:
-            newline = self._given.join == "newline"
-            before = " " if not newline and context.text != self._begin else ""
+            newline = self.window.join == "newline"
+            before = " " if not newline and context != self._begin else ""
             after = "\n" if newline else ""
-        bare = self._given.begin == NO_TOKEN
+        bare = self.window.begin == NO_TOKEN
         return [
-            SentText(context.text, f"{before}{self._lines[t][k]}{after}", bare, self, t, k)
+            SentText(context, f"{before}{self._lines[t][k]}{after}", bare, self, t, k)
             for k in (range(len(self._lines[t])) if chosen is None else chosen)
         ]
 
@@ -222,96 +207,61 @@ class ServerProblem(WindowProblem[TextContext]):
         )
 
 
-class ServerScorer(WindowSource[ServerEngine]):
+class ServerScorer(WindowSource):
     """The feature of a language model behind a server, in nats: log p of a candidate.
 
     With a prompt its order is the number of earlier candidates that this may show; else that of the
     window of sentences before. The digest has no URL: a server that moves finds its scores.
     """
 
+    problem_of = ServerProblem
     unit = "texts"
+    engine: ServerEngine
 
-    def __init__(self, name: str, given: ServerSettings, cache: Cache | None, *, pmi: bool) -> None:
-        self.template = (
-            PromptTemplate(Path(given.prompt), given.languages) if given.prompt else None
-        )
-        self._given = own = given
+    def __init__(
+        self, name: str, settings: ServerSettings, cache: Cache | None, *, pmi: bool
+    ) -> None:
+        self.template: PromptTemplate | None = None
+        self.settings, window = settings, cast(Window, settings)
         # without one nothing is stated, which decode would take for what was given (`as_tuned`)
-        begin = {} if given.begin is None else {"begin": given.begin}
-        self.chosen: dict[str, object] = {"model": given.model, **begin}
-        if self.template is not None:
-            used = self.template.variables
-            self.side_information = ("source",) if used & {*OF_SOURCE} else ()
-            own = replace(given, sentences=given.sentences if TARGETS in used else 0)
-            self.chosen |= {
-                "prompt": self.template.path.name,
-                "prompt_digest": self.template.digest,
-            }
-        super().__init__(name, _engine_of(name, given), own, cache, pmi=pmi)
-        self.window = own
-        self.digest = hashlib.sha256(repr(self._facts(null=False)).encode()).hexdigest()
+        begin = {} if settings.begin is None else {"begin": settings.begin}
+        self.chosen = {"model": settings.model, **begin}
+        if settings.prompt:
+            self.template = PromptTemplate(settings)
+            self.side_information, window = self.template.side_information, self.template.window
+            self.chosen |= self.template.entries
+        super().__init__(name, _engine_of(name, settings), window, cache, pmi=pmi)
+        self.digest = hashlib.sha256(repr(self.facts(null=False)).encode()).hexdigest()
 
-    def _facts(self, *, null: bool) -> tuple[object, ...]:
-        """What scores depend on: the model's name, begin and window, and the prompt."""
-        given = self._given
-        window = replace(self.window, sentences=0) if null else self.window
-        found = "server", VERSION, given.model, given.begin, window.identity
+    def facts(self, *, null: bool) -> tuple[object, ...]:
+        """The model's name, begin and window, and the prompt."""
+        window = self.null_window if null else self.window
+        facts = "server", VERSION, self.settings.model, self.settings.begin, window.identity
         if self.template is None:
-            return found
-        shown = 0 if null else given.sentences
-        return (*found, self.template.digest, *sorted(given.languages.items()), shown)
-
-    def _identity(self, *, null: bool) -> tuple[object, ...]:
-        """What scores depend on, and how they are formed."""
-        return (*self._facts(null=null), *(("lazy",) if self.on_demand and not null else ()))
-
-    def _problem(
-        self,
-        name: str,
-        texts: ListTexts,
-        known: ListScores | None,
-        *,
-        null: bool = False,
-        cache: ScorerCache | None = None,
-    ) -> ServerProblem:
-        """The problem of a document with its cached scores."""
-        return ServerProblem(
-            self._engine,
-            known or ListScores(texts, texts, {}),
-            cache or self._score_cache,
-            [self.read_by_people(part, self._given.detokenize) for part in texts.lists()],
-            0 if null else self.window.order,
-            order=self.order,
-            label=self._place(name),
-            counts=self.lengths,
-            kbest=self.lists.get(name),
-            given=self._given,
-            template=self.template,
-            sources=sources_of(texts),
-            shown=0 if null else self._given.sentences,
-        )
+            return facts
+        return (*facts, self.template.digest, *self.template.facts(null=null))
 
 
-def _engine_of(name: str, given: ServerSettings) -> ServerEngine:
+def _engine_of(name: str, settings: ServerSettings) -> ServerEngine:
     """The engine of a server, with the key of the environment; UsageError without it."""
-    label = f"--lm {name}=openai:{given.url}"
-    key = os.environ.get(given.key_env or _KEY)
-    if key is None and given.key_env:
+    label = f"--lm {name}=openai:{settings.url}"
+    key = os.environ.get(settings.key_env or _KEY)
+    if key is None and settings.key_env:
         raise UsageError(
-            f"{label}: key-env={given.key_env}: no such variable of the environment; export it, or "
-            "leave key-env out"
+            f"{label}: key-env={settings.key_env}: no such variable of the environment; export it, "
+            "or leave key-env out"
         )
     if key is not None and not (key.isascii() and key.isprintable() and key):
         raise UsageError(
-            f"{label}: expected a key of printable ASCII characters in {given.key_env or _KEY}"
+            f"{label}: expected a key of printable ASCII characters in {settings.key_env or _KEY}"
         )
     server = Server(
-        given.url,
-        given.model,
+        settings.url,
+        settings.model,
         key=key,
-        seconds=given.timeout,
-        retries=given.retries,
-        threads=given.concurrency,
-        batch=given.batch,
+        seconds=settings.timeout,
+        retries=settings.retries,
+        threads=settings.concurrency,
+        batch=settings.batch,
     )
     return ServerEngine(server, label)

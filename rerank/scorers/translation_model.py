@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,82 +26,50 @@ from lm.seq2seq import (
     TranslationModel,
     TranslationTexts,
 )
-from rerank.corpus.kbest import KBest, NamedLists
+from rerank.corpus.kbest import NamedLists
 from rerank.errors import SideError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
-from rerank.scorers.cached_scores import ListScores, ListTexts, ScorerCache
+from rerank.scorers.cached_scores import Choices, ListTexts
 from rerank.scorers.features import OF_PAIR, ScoredDocument, UnknownWords
-from rerank.scorers.hugging_face import TranslationSettings
-from rerank.scorers.window_model import Choices, LengthCounts, WindowProblem, WindowSource
+from rerank.scorers.model_options import TranslationSettings
+from rerank.scorers.window_model import WindowProblem, WindowSource, read_by_people
 
 SOURCE = "source"  # the kind of side information that are the source lines
 _Tokens = list[list[list[int]]]  # of the texts of each list
 
 
-@dataclass(frozen=True, slots=True)
-class TranslationContext:
+class TranslationContext(NamedTuple):
     """Tokens before what the model reads and before what it predicts, of so many sentences."""
 
     read: tuple[int, ...] = ()
     predicted: tuple[int, ...] = ()
     sentences: int = 0
 
-    @property
-    def key(self) -> bytes:
-        """The tokens in bytes."""
-        return repr((self.read, self.predicted, self.sentences)).encode()
 
-
-class TranslationProblem(WindowProblem[TranslationContext]):
-    """A document under a sequence-to-sequence model.
-
-    lists: source and candidates of each sentence; name: of the document.
-    """
+class TranslationProblem(WindowProblem):
+    """A document under a sequence-to-sequence model; arguments as of `WindowProblem`."""
 
     def __init__(
-        self,
-        engine: TranslationEngine,
-        known: ListScores,
-        cache: ScorerCache,
-        lists: Sequence[tuple[str, list[str]]],
-        given: TranslationSettings,
-        *,
-        order: int | None,
-        label: str,
-        name: str,
-        counts: LengthCounts,
-        kbest: KBest | None = None,
+        self, source: TranslationScorer, name: str, texts: ListTexts, *arguments: Any, **more: Any
     ) -> None:
-        lines = [candidates for _, candidates in lists]
-        super().__init__(
-            engine,
-            known,
-            cache,
-            lines,
-            given.sentences,
-            order=order,
-            label=label,
-            counts=counts,
-            kbest=kbest,
-        )
-        self.model, self.given, self.name = engine.model, given, name
-        self._sources = [[source] for source, _ in lists]
-
-    # Texts
+        super().__init__(source, name, texts, *arguments, **more)
+        self.model = source.model
+        lines = read_by_people(texts.side[SOURCE], self.window.detokenize_source)
+        self._sources = [[line] for line in lines]
 
     def _encoded(self, lists: Sequence[Sequence[str]], *, target: bool, prefix: str) -> _Tokens:
-        texts = [prefix + one for own in lists for one in own]
+        texts = [prefix + text for text in chain(*lists)]
         tokens = iter(self.model.encode(texts, target=target))
-        return [[next(tokens) for _ in own] for own in lists]
+        return [[next(tokens) for _ in texts] for texts in lists]
 
     @cached_property
     def _read(self) -> tuple[_Tokens, _Tokens]:
         """What the model reads of each list, as the first text of its input, and as a later one."""
-        prefix = f"{self.given.prefix.rstrip()} " if self.given.prefix else ""
-        lists = self._lines if self.given.reverse else self._sources
+        prefix = f"{self.window.prefix.rstrip()} " if self.window.prefix else ""
+        lists = self._lines if self.window.reverse else self._sources
         first = self._encoded(lists, target=False, prefix=prefix)
-        if self.given.long == "cut":
+        if self.window.long == "cut":
             most = self.model.positions - len(self.model.source)
             self.counts.texts.update(
                 (self.label, t, k)
@@ -109,19 +77,20 @@ class TranslationProblem(WindowProblem[TranslationContext]):
                 for k, tokens in enumerate(texts)
                 if len(tokens) > most
             )
-            first = [[one[:most] for one in own] for own in first]
-        later = self._encoded(lists, target=False, prefix="") if prefix and self._sentences else []
+            first = [[tokens[:most] for tokens in texts] for texts in first]
+        later = self._encoded(lists, target=False, prefix="") if prefix and self.sentences else []
         return first, later or first
 
     @cached_property
     def _predicted(self) -> _Tokens:
         """What the model predicts of each list."""
-        lists = self._sources if self.given.reverse else self._lines
+        lists = self._sources if self.window.reverse else self._lines
         return self._encoded(lists, target=True, prefix="")
 
     @cached_property
     def _separator(self) -> list[int]:
-        return [] if self.given.separator is None else [separator_of(self.model, self.given)]
+        """The token behind each sentence of context, if there is one."""
+        return [] if self.window.separator is None else [separator_of(self.model, self.window)]
 
     def _one(self, tokens: _Tokens, t: int, k: int) -> list[int]:
         """What tokens have of candidate k of list t, or of its sentence."""
@@ -129,10 +98,10 @@ class TranslationProblem(WindowProblem[TranslationContext]):
 
     def n_tokens(self, t: int) -> int:
         """Tokens that are predicted of list t."""
-        return sum(len(one) for one in self._predicted[t])
+        return sum(map(len, self._predicted[t]))
 
-    def read(self, t: int, choices: Choices) -> TranslationContext:
-        """The context of sentence t after the choices of the sentences just before it.
+    def read(self, t: int, choices: Choices) -> tuple[TranslationContext, bytes]:
+        """The context of sentence t after the choices of the sentences just before it, and its key.
 
         Of these the last ones that are within the model's positions with the longest texts of list
         t: whole sentences. O(tokens).
@@ -148,24 +117,23 @@ class TranslationProblem(WindowProblem[TranslationContext]):
                 self.counts.contexts += 1
                 n -= 1
                 break
-        found = TranslationContext()
+        context = TranslationContext()
         for s in range(t - n, t):
-            k = choices[s - t]
-            own = later if found.sentences else first
-            found = TranslationContext(
-                (*found.read, *self._one(own, s, k), *self._separator),
-                (*found.predicted, *self._one(predicted, s, k), *self._separator),
-                found.sentences + 1,
+            k, read = choices[s - t], later if context.sentences else first
+            context = TranslationContext(
+                (*context.read, *self._one(read, s, k), *self._separator),
+                (*context.predicted, *self._one(predicted, s, k), *self._separator),
+                context.sentences + 1,
             )
-        return found
+        return context, repr(tuple(context)).encode()
 
     def _room(self, t: int, tokens: _Tokens, frame: Frame) -> int:
         """How many tokens fit before the longest text of list t; InputError if that is too long."""
-        most, sizes = self.model.positions - len(frame), [len(one) for one in tokens[t]]
+        most, sizes = self.model.positions - len(frame), [*map(len, tokens[t])]
         if max(sizes) <= most:
             return most - max(sizes)
         reads, k = tokens is self._read[0], int(np.argmax(sizes))
-        of_source = reads is not self.given.reverse
+        of_source = reads is not self.window.reverse
         message = (
             f"expected {'a source' if of_source else 'candidates'} of at most {most:,} tokens, for "
             f"which the model of {self.label} has positions, found one of {sizes[k]:,}; "
@@ -193,35 +161,37 @@ class TranslationProblem(WindowProblem[TranslationContext]):
 
 def separator_of(model: TranslationModel, given: TranslationSettings) -> int:
     """Id of the token after each sentence of context; ValueError for a name of no token."""
-    found = model.tokenizer.get_vocab().get(given.separator)
-    if found is None:
+    token = model.tokenizer.get_vocab().get(given.separator)
+    if token is None:
         raise ValueError(
             f"separator={given.separator}: its tokenizer has no such token; give another, such as "
             f"{model.tokenizer.eos_token}, or leave it out"
         )
-    return int(found)
+    return int(token)
 
 
 def unknown_letters(
     model: TranslationTexts, letters: Mapping[str, int], *, target: bool
 ) -> UnknownWords:
     """Counts of the letters of sources or translations, and of those that a model cannot read."""
-    found = UnknownWords()
+    counts = UnknownWords()
     for letter, n in letters.items():
         if letter.isalpha():
-            found.count(letter.encode(errors="replace"), n, model.knows(letter, target=target))
-    return found
+            counts.count(letter.encode(errors="replace"), n, model.knows(letter, target=target))
+    return counts
 
 
-class TranslationScorer(WindowSource[TranslationEngine]):
+class TranslationScorer(WindowSource):
     """The feature of one sequence-to-sequence model, in nats.
 
     A sentence's score is minus the model's loss for its labels, summed: log p of its tokens with
     the end of the sentence and the token of its language, if the model has one.
     """
 
+    problem_of = TranslationProblem
     side_information = (SOURCE,)
     shortened = "cut"
+    engine: TranslationEngine
 
     def __init__(
         self,
@@ -233,17 +203,17 @@ class TranslationScorer(WindowSource[TranslationEngine]):
         *,
         pmi: bool = False,
     ) -> None:
-        self.model, self.given, self.engine = model, given, TranslationEngine(model, backend)
-        super().__init__(name, self.engine, given, cache, pmi=pmi)
+        super().__init__(name, TranslationEngine(model, backend), given, cache, pmi=pmi)
+        self.model = model
         self._source_letters, self._letters = Counter[str](), Counter[str]()
         identity = repr((model.digest, given.identity))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def check(self) -> None:
         """ValueError for an architecture that scores cannot be computed with, or no such token."""
-        if self.given.separator is not None:
-            separator_of(self.model, self.given)
-        self._engine.check()
+        if self.window.separator is not None:
+            separator_of(self.model, self.window)
+        self.engine.check()
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists), whose letters are counted for a warning."""
@@ -258,43 +228,15 @@ class TranslationScorer(WindowSource[TranslationEngine]):
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory and lengths, and of texts in a script that the model cannot read."""
         super().finish(source, notices)
-        reverse, model = self.given.reverse, self.model
-        read = unknown_letters(model, self._source_letters, target=reverse)
-        read.warn_of_language(self.label, notices, unit="source letter", cure=OF_PAIR)
-        found = unknown_letters(model, self._letters, target=not reverse)
-        found.warn_of_language(self.label, notices, unit="letter", source=source)
+        reverse = self.window.reverse
+        sources = unknown_letters(self.model, self._source_letters, target=reverse)
+        sources.warn_of_language(self.label, notices, unit="source letter", cure=OF_PAIR)
+        texts = unknown_letters(self.model, self._letters, target=not reverse)
+        texts.warn_of_language(self.label, notices, unit="letter", source=source)
         self._source_letters, self._letters = Counter(), Counter()
 
-    def _identity(self, *, null: bool) -> tuple[object, ...]:
-        """Model, settings and arithmetic; null scores are of no context."""
-        given = replace(self.given, sentences=0) if null else self.given
-        found = "translation", VERSION, self.model.digest, given.identity
-        lazy = ("lazy",) if self.on_demand and not null else ()
-        backend = self._engine.backend
-        return (*found, backend.dtype, backend.deterministic, *lazy)
-
-    def _problem(
-        self,
-        name: str,
-        texts: ListTexts,
-        known: ListScores | None,
-        *,
-        null: bool = False,
-        cache: ScorerCache | None = None,
-    ) -> TranslationProblem:
-        """The problem of a document with its cached scores."""
-        given = replace(self.given, sentences=0) if null else self.given
-        sources = self.read_by_people(texts.side[SOURCE], given.detokenize_source)
-        lines = [self.read_by_people(part, given.detokenize) for part in texts.lists()]
-        return TranslationProblem(
-            self._engine,
-            known or ListScores(texts, texts, {}),
-            cache or self._score_cache,
-            [*zip(sources, lines, strict=True)],
-            given,
-            order=self.order,
-            label=self._place(name),
-            name=name,
-            counts=self.lengths,
-            kbest=self.lists.get(name),
-        )
+    def facts(self, *, null: bool) -> tuple[object, ...]:
+        """Model, settings and arithmetic."""
+        window = self.null_window if null else self.window
+        arithmetic = self.engine.backend.dtype, self.engine.backend.deterministic
+        return "translation", VERSION, self.model.digest, window.identity, *arithmetic

@@ -20,8 +20,7 @@ from rerank.corpus.spelling import detokenised
 from rerank.errors import InputError
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.scorers.hugging_face import TranslationSettings
-from rerank.scorers.model_options import LanguageModelOption
+from rerank.scorers.model_options import LanguageModelOption, TranslationSettings
 from rerank.scorers.models import choose_device, open_models
 from rerank.scorers.translation_model import TranslationScorer, unknown_letters
 
@@ -184,4 +183,4 @@ def open_engine(
     (scorer,) = open_models([model], None, **on, dtype="float32", deterministic=False)
     if not isinstance(scorer, TranslationScorer):
         raise TypeError(type(scorer))
-    return scorer.engine, scorer.given
+    return scorer.engine, scorer.window

@@ -1,4 +1,4 @@
-"""Transformers of Hugging Face as sources of features: scores after the choices in a window.
+"""Transformers of others as sources of features: scores after the choices in a window.
 
 A history is the candidates chosen in the window; histories whose contexts are equal texts are
 scored once.
@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,13 @@ from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import (
     Arrays,
+    Choices,
     HistoryProblem,
     ListScores,
     ListTexts,
     ScorerCache,
     Sums,
+    WindowStates,
     by_engine,
     digest,
     flat,
@@ -35,20 +37,11 @@ from rerank.scorers.cached_scores import (
     unscored,
 )
 from rerank.scorers.features import ScoredDocument
-from rerank.scorers.hugging_face import TranslationSettings, Window
-from rerank.scorers.language_model import Engine, ModelSource, group_of
+from rerank.scorers.language_model import ModelSource, group_of
+from rerank.scorers.model_options import TranslationSettings, Window
 
 ERRORS = {"float32": 1e-3, "tf32": 0.25, "bfloat16": 2.0}  # in nats a sentence
-Choices: TypeAlias = tuple[int, ...]  # of the sentences just before one, within the window
 _REMEMBERED = 1 << 12  # contexts of a document
-
-
-class KeyedContext(Protocol):
-    """What stands before a sentence; equal keys mean equal scores."""
-
-    @property
-    def key(self) -> bytes:
-        """Bytes that identify the context."""
 
 
 @dataclass(slots=True)
@@ -56,49 +49,49 @@ class LengthCounts:
     """How many contexts were longer than a model's positions, and which texts.
 
     texts: label of the problem, list and candidate; a document may have several problems, of its
-    own scores and of null scores, which count a text once.
+    scores and of null scores, which count a text once.
     """
 
     contexts: int = 0
     texts: set[tuple[str, int, int]] = field(default_factory=set)
 
 
-Context = TypeVar("Context", bound=KeyedContext)
+class WindowProblem(WindowStates, HistoryProblem):
+    """A document of S lists whose states are lists of the choices in a window.
 
-
-class WindowProblem(HistoryProblem, Generic[Context]):
-    """A document whose states are lists of the choices in a window.
-
-    lines: texts of the candidates of the S lists; window: number of sentences before one, None for
-    all; label: scorer and document in messages; order: that of the window; counts: of what is too
-    long; kbest: the lists, for the lines of candidates.
+    source: whose scores these are; null: whether each sentence is scored without the others.
     """
 
     def __init__(
         self,
-        engine: Any,
-        known: ListScores,
-        cache: ScorerCache,
-        lines: Sequence[Sequence[str]],
-        window: int | None,
+        source: WindowSource,
+        name: str,
+        texts: ListTexts,
+        known: ListScores | None,
         *,
-        order: int | None,
-        label: str,
-        counts: LengthCounts,
-        kbest: KBest | None = None,
+        cache: ScorerCache,
+        null: bool,
     ) -> None:
-        super().__init__(engine, known, cache, order=order)
-        self.counts = counts
-        self.label, self._lines, self._sentences, self._kbest = label, lines, window, kbest
+        scores = known or ListScores(texts, texts, {})
+        super().__init__(source.engine, scores, cache, order=source.order)
+        self.label, self.name, self.counts = source.place(name), name, source.lengths
+        self.null, self.window = null, source.null_window if null else source.window
+        self.sentences = self.window.order
+        language = self.window.detokenize
+        self._lines = [read_by_people(part, language) for part in texts.lists()]
+        self._kbest = source.lists.get(name)
         self._single: dict[tuple[int, bytes, int], float] = {}
-        self._contexts: dict[tuple[int, Choices], tuple[Context, bytes]] = {}
+        self._contexts: dict[tuple[int, Choices], tuple[Any, bytes]] = {}
 
     @abstractmethod
-    def read(self, t: int, choices: Choices) -> Context:
-        """The context of sentence t after the choices of the sentences just before it."""
+    def read(self, t: int, choices: Choices) -> tuple[Any, bytes]:
+        """The context of sentence t after the choices of the sentences just before it.
+
+        And its key, bytes that are equal where scores are.
+        """
 
     @abstractmethod
-    def request(self, t: int, context: Context, chosen: Sequence[int] | None = None) -> Any:
+    def request(self, t: int, context: Any, chosen: Sequence[int] | None = None) -> Any:
         """What the engine scores: the candidates of list t, or those chosen, after a context."""
 
     @abstractmethod
@@ -121,13 +114,17 @@ class WindowProblem(HistoryProblem, Generic[Context]):
         """An error about candidate k of list t."""
         return InputError(message, source=self.place(t, k))
 
-    def context(self, t: int, history: Choices) -> tuple[Context, bytes]:
-        """The context of sentence t after a history, and its key."""
+    def chosen_texts(self, t: int, choices: Choices) -> list[str]:
+        """The texts of the choices of the sentences just before sentence t."""
+        return [self._lines[t - len(choices) + i][k] for i, k in enumerate(choices)]
+
+    def context(self, t: int, history: Choices) -> tuple[Any, bytes]:
+        """The context of sentence t after a history, and the digest of its key."""
         if (t, history) not in self._contexts:
             if len(self._contexts) >= _REMEMBERED:
                 self._contexts.clear()
-            found = self.read(t, history)
-            self._contexts[t, history] = found, digest(found.key)
+            context, key = self.read(t, history)
+            self._contexts[t, history] = context, digest(key)
         return self._contexts[t, history]
 
     def score_key(self, t: int, history: Choices) -> bytes:
@@ -135,17 +132,6 @@ class WindowProblem(HistoryProblem, Generic[Context]):
         return self.context(t, history)[1]
 
     # Scores
-
-    def initial(self) -> list[Choices]:
-        """The empty history."""
-        return [()]
-
-    def select(
-        self, successors: list[Choices], parents: Indices, choices: Indices
-    ) -> list[Choices]:
-        """The histories after the chosen candidates."""
-        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
-        return [self.recent((*successors[p], c)) for p, c in pairs]
 
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, list[Choices], int]]) -> list[Answer]:
@@ -157,11 +143,12 @@ class WindowProblem(HistoryProblem, Generic[Context]):
         ]
         for part in in_time(wanted):
             scores = _scored([(p, p.request(t, context)) for p, t, _, context in part])
-            for (problem, t, key, _), own in zip(part, scores, strict=True):
-                problem.enter(t, [key], (own + problem.long_scores(t)).astype(np.float32)[None])
+            for (problem, t, key, _), of_list in zip(part, scores, strict=True):
+                total = of_list + problem.long_scores(t)
+                problem.enter(t, [key], total.astype(np.float32)[None])
                 problem.keep()
         return [
-            (problem.scores_after(t, (problem.score_key(t, one) for one in states)), states)
+            (problem.scores_after(t, (problem.score_key(t, x) for x in states)), states)
             for problem, states, t in requests
         ]
 
@@ -179,8 +166,8 @@ class WindowProblem(HistoryProblem, Generic[Context]):
         ]
         for problem, paths, t, end in spans:
             if t < end:
-                own = [problem.recent(tuple(path)) for path in paths[:, :t].tolist()]
-                lists.append((problem, own, t))
+                histories = [problem.recent(tuple(path)) for path in paths[:, :t].tolist()]
+                lists.append((problem, histories, t))
             for s in range(t + 1, end):
                 for *before, choice in paths[:, : s + 1].tolist():
                     singles.append((problem, s, problem.recent(tuple(before)), choice))
@@ -190,18 +177,13 @@ class WindowProblem(HistoryProblem, Generic[Context]):
 
     def all_histories(self, t: int) -> list[Choices]:
         """Every history of sentence t in a window of at most one sentence."""
-        return [(k,) for k in range(self.lengths[t - 1])] if t and self._sentences else [()]
+        return [(k,) for k in range(self.lengths[t - 1])] if t and self.sentences else [()]
 
     def add_pairs(self, known: ListScores) -> None:
         """Add the scores of all pairs of neighbours, in a window of a sentence."""
         for t, block in enumerate(known.blocks(1)):
             keys = ((t, self.score_key(t, history)) for history in self.all_histories(t))
             self._scores.update(zip(keys, block, strict=True))
-
-    def recent(self, choices: Choices) -> Choices:
-        """The choices that contexts depend on."""
-        window = self._sentences
-        return choices if window is None else choices[max(0, len(choices) - window) :]
 
     def sums(self, paths: Indices, first: int, end: int) -> Sums:
         """Sums (N,) of known scores of sentences first … end − 1."""
@@ -230,29 +212,38 @@ def _complete_single(wanted: Sequence[tuple[Any, int, Choices, int]]) -> None:
             for (_, t, _), (problem, context, chosen) in places.items()
         ]
     )
-    for ((_, t, key), (problem, _, chosen)), own in zip(places.items(), scores, strict=True):
+    for ((_, t, key), (problem, _, chosen)), of_chosen in zip(places.items(), scores, strict=True):
         names = [(t, key, k) for k in sorted(chosen)]
-        own = own + problem.long_scores(t)[sorted(chosen)]
-        problem._single.update(zip(names, own.astype(np.float32).tolist(), strict=True))
+        total = of_chosen + problem.long_scores(t)[sorted(chosen)]
+        problem._single.update(zip(names, total.astype(np.float32).tolist(), strict=True))
 
 
 def _scored(requests: Sequence[tuple[Any, Any]]) -> list[Sums]:
     """Scores of the request of each problem, those of one model in one call."""
     return by_engine(
         [problem.engine for problem, _ in requests],
-        lambda engine, own: engine.scores([requests[n][1] for n in own]),
+        lambda engine, numbers: engine.scores([requests[n][1] for n in numbers]),
     )
 
 
-class WindowSource(ModelSource[Engine]):
+def read_by_people(lines: bytes, language: str | None = None) -> list[str]:
+    """The texts of LF-ended lines, detokenised if a language is given."""
+    texts = lines.split(b"\n")[:-1]
+    if language is not None:
+        texts = detokenised(texts, language)
+    return [line.decode() for line in texts]
+
+
+class WindowSource(ModelSource):
     """The feature of one transformer, in nats.
 
-    Order 0 and 1: all scores at once; else after each history that a decoder keeps. lists: those
-    that are being scored, by document; shortened: what becomes of texts that are too long; unit: of
-    what progress counts.
+    Order 0 and 1: all scores at once; else after each history that a decoder keeps. window: what
+    scores depend on; lists: those that are being scored, by document; problem_of: class of the
+    problems; shortened: what becomes of texts that are too long; unit: of what progress counts.
     """
 
     cacheable = True
+    problem_of: type[WindowProblem]
     shortened: str
     unit = "tokens"
     slow_unit = "texts"
@@ -260,28 +251,37 @@ class WindowSource(ModelSource[Engine]):
     def __init__(
         self,
         name: str,
-        engine: Engine,
-        given: Window | TranslationSettings,
+        engine: Any,
+        window: Window | TranslationSettings,
         cache: Cache | None,
         *,
         pmi: bool,
     ) -> None:
         super().__init__(name, engine, cache, ERRORS, pmi=pmi)
-        self.order = given.order
+        self.window: Any = window
+        self.null_window: Any = window.without_context()
+        self.order = window.order
         self.lists: Mapping[str, KBest] = {}
         self.lengths = LengthCounts()
 
     @abstractmethod
+    def facts(self, *, null: bool) -> tuple[object, ...]:
+        """What scores depend on; null: those without context."""
+
+    def _identity(self, *, null: bool) -> tuple[object, ...]:
+        return (*self.facts(null=null), *(("lazy",) if self.on_demand and not null else ()))
+
     def _problem(
         self,
         name: str,
         texts: ListTexts,
         known: ListScores | None,
         *,
-        null: bool = False,
         cache: ScorerCache | None = None,
-    ) -> WindowProblem[Any]:
-        """The problem of a document with its cached scores."""
+        null: bool = False,
+    ) -> WindowProblem:
+        stored = cache or self._score_cache
+        return self.problem_of(self, name, texts, known, cache=stored, null=null)
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
@@ -291,10 +291,10 @@ class WindowSource(ModelSource[Engine]):
     def _scored(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """As of all models; pairs that another search had scored are not scored again."""
         scored = super()._scored(documents)
-        for (_, kbest), one in zip(documents, scored, strict=True):
+        for (_, kbest), features in zip(documents, scored, strict=True):
             known = self._all_pairs.look_up(self._texts(kbest)) if self.on_demand else None
             if known is not None:
-                problem = cast("WindowProblem[Any]", one.problem)
+                problem = cast(WindowProblem, features.problem)
                 self.cached += "history" not in problem.known.arrays  # else it was counted
                 problem.add_pairs(known)
         return scored
@@ -303,7 +303,9 @@ class WindowSource(ModelSource[Engine]):
         self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents, in batches, kept by history until a document is complete."""
-        cache = self._by_history(null=null)
+        # searches that score `lazily` read the cache of documents that are not complete
+        group, known = group_of((*self._identity(null=null), "lazy")), self._score_cache
+        cache = ScorerCache(known.cache, group, known.whole, None, (), -np.inf)
         problems = [
             self._problem(name, texts, cache.look_up(texts), null=null, cache=cache)
             for name, texts in documents
@@ -311,7 +313,7 @@ class WindowSource(ModelSource[Engine]):
         requests = [(p, p.all_histories(t), t) for p in problems for t in range(len(p.lengths))]
         answers: list[Answer] = []
 
-        def tokens(part: Sequence[tuple[WindowProblem[Any], Sequence[Choices], int]]) -> int:
+        def tokens(part: Sequence[tuple[WindowProblem, Sequence[Choices], int]]) -> int:
             return sum(len(histories) * p.n_tokens(t) for p, histories, t in part)
 
         try:
@@ -327,25 +329,14 @@ class WindowSource(ModelSource[Engine]):
         for problem in problems:
             yield {"scores": flat([*islice(scores, len(problem.lengths))])}
 
-    def _by_history(self, *, null: bool) -> ScorerCache:
-        """The cache of documents that are not complete; searches that score `lazily` read it."""
-        group, known = group_of((*self._identity(null=null), "lazy")), self._score_cache
-        return ScorerCache(known.cache, group, known.whole, None, (), -np.inf)
-
-    def read_by_people(self, lines: bytes, language: str | None = None) -> list[str]:
-        """The texts of LF-ended lines, detokenised if a language is given."""
-        own = lines.split(b"\n")[:-1]
-        if language is not None:
-            own = detokenised(own, language)
-        return [line.decode() for line in own]
-
     def finish(self, source: str, notices: Notices) -> None:
         """Warnings: of memory, and of contexts and texts longer than the model's positions."""
         super().finish(source, notices)
-        counts, engine = self.lengths, cast("Any", self._engine)
+        counts, self.lengths = self.lengths, LengthCounts()
         if not (counts.contexts or counts.texts):
             return
-        model: dict[str, Any] = {"positions": f"{engine.model.positions:,}", "name": self.label}
+        positions = f"{self.engine.model.positions:,}"
+        model: dict[str, Any] = {"positions": positions, "name": self.label}
         if counts.contexts:
             notices.add("long-context", source=source, count=counts.contexts, **model)
         if counts.texts:
@@ -357,11 +348,10 @@ class WindowSource(ModelSource[Engine]):
                 shortened=self.shortened,
                 **model,
             )
-        self.lengths = LengthCounts()
 
     def details(self) -> str:
         """Tokens that the transformer read for those that were scored."""
-        work = self._engine.counts
+        work = self.engine.counts
         if not work.nodes:
             return ""
         share = work.tokens / work.nodes

@@ -169,7 +169,7 @@ class ObjectiveOptions:
     @property
     def paths(self) -> list[FilePath]:
         """The files of scores of other tools."""
-        from rerank.scorers.system_scores import file_of_scores
+        from rerank.scorers.numbers import file_of_scores
 
         programs = self.programs
         return [file_of_scores(str(path)) for name, path in self.files if name not in programs]

@@ -345,7 +345,7 @@ class Selection:
         new = "; new: features that begin at 0 tuned alone" * (True in self.ways)
         new += ", which is no gain: shares are tried with and without them" * (len(self.ways) > 1)
         priced = ", length priced" * bool(self.length.price)
-        rows = [("", self.objective, "length", f"difference{priced}", "")]
+        rows: list[tuple[str, ...]] = [("", self.objective, "length", f"difference{priced}", "")]
         rows.append(self._row("first candidates", self.first, difference=False))
         for candidate in self.candidates:
             name = f"{candidate.share:g}" if candidate.share or not candidate.new else NEW

@@ -10,7 +10,7 @@ from support.world import World
 
 import rerank
 from rerank import Document, Reranker
-from rerank.scorers.lexical_cohesion import Consistency
+from rerank.registry import SCORERS
 
 PEKING = "北京大学\tPeking University", "北京\tBeijing"
 MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
@@ -214,6 +214,8 @@ def test_translations_without_alignments_are_found_in_the_document(world: World)
     world.ok(f"{command}:ignored --out o")
     assert all(" same= 0 " in line for line in world.lines("o"))
     document = Document("d", lists, side={"source": source})
-    (found,) = Reranker({"same": 1.0}, scorers={"same": Consistency()}).decode([document])
+    (found,) = Reranker({"same": 1.0}, scorers={"same": SCORERS["consistency"]()}).decode(
+        [document]
+    )
     assert found.score == 0
     assert len({text.split()[0] for text in (found.texts[t] for t in (0, 2, 3))}) == 1

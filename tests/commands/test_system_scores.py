@@ -101,7 +101,7 @@ def test_a_metric_by_system_tunes_as_one_by_line(here: World) -> None:
     [
         ("A:A.q", "A.q: expected a value of q for segment 1 of document 'evening' and system B,"),
         ("C:A.q", "expected SYSTEM:FILE with SYSTEM one of A, B; a path with a colon is ./PATH"),
-        ("A:short --scores q=B:B.q", "short:2: expected 4 lines, a number for each source line"),
+        ("A:short --scores q=B:B.q", "short:2: expected 4 lines as the source has, found 1; write"),
         ("empty", "empty:3: expected the columns segment, system and value of q, found no value"),
         ("twice", "twice:10: expected one value of q for each segment of a system, found anoth"),
         ("words", "words:2: expected the number of a segment, found 'one'; number segments"),

@@ -15,19 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from lm.batches import Segment
-from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow
-from lm.contexts import Context
+from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow, load
+from lm.contexts import Context, attention
 from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
 from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
-from lm.contexts.document import SourceAndPrevious
+from lm.contexts.document import Encoder, SourceAndPrevious
 from lm.contexts.states import STEPS, ThoughtVector
 from lm.corpus import Corpus
-from lm.encoders import Encoder, encoder_of
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition, context_after, read_by_words, tiny_model
 from lm.model import Config, DocumentLM
 from lm.reading import read
-from lm.recurrences import attentive, few_rows
+from lm.recurrences import few_rows
 from lm.recurrences.gated import LSTM
 from lm.sentences import Rows
 from lm.zoo import ZOO
@@ -111,8 +110,8 @@ def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradient
     grid = np.array([[0, 4, 6], [1, 5, 7], [2, -1, 8], [3, -1, -1]])  # sentences of documents
     corpus, segment = Corpus.of(documents), Segment(grid, np.ones(3, dtype=np.bool_))
     lm = tiny_model(ZOO[model], recurrence=recurrence, layers=2)
-    compiled = Mock(wraps=attentive.unroll)
-    monkeypatch.setattr(attentive, "unroll", compiled)
+    compiled = Mock(wraps=attention.unroll_attentive)
+    monkeypatch.setattr(attention, "unroll_attentive", compiled)
 
     def loss_and_gradients(most: int) -> tuple[Tensor, ...]:
         monkeypatch.setattr(few_rows, "MOST", most)
@@ -253,7 +252,8 @@ every_encoder = pytest.mark.parametrize("name", ENCODERS)
 
 def encoder(name: str, *, layers: int = 1) -> Encoder:
     torch.manual_seed(2)
-    return encoder_of(name, nn.Embedding(V, K), LSTM(1, H, layers))
+    encoder: Encoder = load(ENCODERS[name])(nn.Embedding(V, K), LSTM(1, H, layers))
+    return encoder
 
 
 def padded(sentences: list[list[int]], columns: int = 0) -> tuple[Tensor, Tensor]:

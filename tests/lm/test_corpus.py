@@ -16,13 +16,11 @@ from lm.corpus import (
     Corpus,
     build_vocabulary,
     encode,
+    in_reading_order,
     intern,
-    reversed_sentences,
-    reversed_words,
     with_last_words_twice,
 )
 from lm.side_information import SentenceNumbers, SideText, information_of, is_causal, words_of
-from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 from lm.vocabulary import words_of as words_of_line
 
@@ -113,11 +111,10 @@ def test_sentences_are_left_out_joined_and_rearranged(
     assert nested(rearranged) == [[flat[s] for s in own] for own in chosen]
     doubled = [[s + s[-1:] for s in d] for d in documents]
     assert nested(with_last_words_twice(corpus)) == doubled
-    turned = reversed_sentences(corpus)
+    turned = in_reading_order(corpus, backward=None, reverse_documents=True)
     assert nested(turned) == [own[::-1] for own in documents]
-    lists = Candidates.of([flat])
-    tokens = reversed_words(lists.tokens, lists.offsets)
-    assert tokens.tolist() == [word for sentence in flat for word in sentence[::-1]]
+    backward = in_reading_order(corpus, backward=True)
+    assert nested(backward) == [[s[::-1] for s in own] for own in documents]
 
 
 # Vocabularies

@@ -12,10 +12,18 @@ from lm.batches import PackedBatch
 from lm.composition import RECURRENCES, load
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
-from lm.noise import DROPPED, REPLACED, SWAPPED, Copies, Corruption, Noise, word_factors
+from lm.noise import (
+    DROPPED,
+    REPLACED,
+    SWAPPED,
+    Copies,
+    Corruption,
+    Noise,
+    dropped_weights,
+    word_factors,
+)
 from lm.recurrences import Recurrence
 from lm.sentences import Positions
-from lm.training.weights import dropped_weights
 from lm.vocabulary import START
 
 V, WORDS = 9, 20_000

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lm.heads import SelfNormalised, softmax
 from lm.objective import NoiseDistribution, Proposal, chunked_nll, contrast, exact_nll, sampled_nll
-from lm.training.objectives import OBJECTIVES
+from lm.training.trainer import OBJECTIVES
 
 V, R = 12, 3
 TARGETS = torch.tensor([0, 3, 11, 7, 7])

@@ -10,9 +10,16 @@ from torch import Tensor, nn
 from lm.backend import fast_bfloat16
 from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
-from lm.training.optimisers import OPTIMISERS, SCHEDULES, Position, clip, sparse_parameters
+from lm.training.optimisers import (
+    INITIALISATIONS,
+    OPTIMISERS,
+    SCHEDULES,
+    Position,
+    WeightAverage,
+    clip,
+    sparse_parameters,
+)
 from lm.training.settings import STRONG, Settings, recipe
-from lm.training.weights import INITIALISATIONS, WeightAverage
 from lm.zoo import ZOO
 
 RATE, DECAY = 0.1, 0.01
@@ -169,7 +176,7 @@ def test_rates_follow_their_schedules() -> None:
     """Annealed: 2 % of the updates up, then down to zero, by the budget that runs out first."""
 
     def rate(name: str, n: int, share: float, halvings: int = 0) -> float:
-        return SCHEDULES[name].rate(0.2, Position(n, 1000, share, halvings))
+        return SCHEDULES[name](0.2, Position(n, 1000, share, halvings))
 
     found = [rate("annealed", n, n / 1000) for n in range(1000)]
     assert found.index(max(found)) == 20

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lm.composition import RECURRENCES, load
+from lm.contexts.attention import Memory, Sums, unroll_attentive
 from lm.model import n_parameters
-from lm.recurrences import Recurrence, attentive, few_rows, gated, select
-from lm.recurrences.attentive import AttendedStates
+from lm.recurrences import few_rows, gated, select
 from lm.recurrences.gated import CIFG, CIFG2015, LSTM
 from lm.recurrences.simple import HTanh, OneHotHTanh
 
@@ -61,10 +61,8 @@ def test_unrolled_states_and_gradients_are_those_of_single_steps(
             found.append(state)
         return tuple(map(torch.cat, zip(*found, strict=True)))
 
-    truth = run(by_steps)
-    for own in (kind.unroll, Recurrence.unroll):
-        for found, expected in zip(run(own), truth, strict=True):
-            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    for unrolled, expected in zip(run(kind.unroll), run(by_steps), strict=True):
+        torch.testing.assert_close(unrolled, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_the_loops_around_the_kernels_of_cuda_are_those_of_the_processor(
@@ -122,8 +120,8 @@ def test_a_cell_that_attends_is_the_plain_formula_of_single_steps_in_float64(
     leaves = [*(tensor.requires_grad_() for tensor in given), *weights]
 
     def compiled(*_: Tensor) -> tuple[Tensor, ...]:
-        memory = AttendedStates(keys, values, energies, query, weight)
-        states, sums = attentive.unroll(cell, words, tuple(start), memory, sizes=sizes)
+        memory = Memory(keys, values, energies, weight, Sums())
+        states, sums = unroll_attentive(cell, words, tuple(start), memory, query=query, sizes=sizes)
         return (*states, sums)
 
     def by_steps() -> tuple[Tensor, ...]:

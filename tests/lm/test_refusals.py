@@ -19,13 +19,12 @@ from lm.document_cache import WithDocumentCache
 from lm.fusions import InitialState, LateFusion
 from lm.heads import softmax
 from lm.heads.hashed_softmax import HashTable, LinSoftmax
-from lm.laws import read_by_words, tiny_model
+from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
 from lm.recurrences.simple import HTanh, OneHotHTanh
-from lm.training.objectives import OBJECTIVES
 from lm.training.processes import Processes
 from lm.training.settings import Settings, recipe
-from lm.training.trainer import Trainer
+from lm.training.trainer import OBJECTIVES, Trainer
 from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO
 
@@ -39,16 +38,6 @@ def model(name: str = "rnnlm", /, **fields: Any) -> Callable[[], object]:
 def initial_state() -> object:
     context = LastHidden(WORDS, HTanh(3, 4, 1))
     return InitialState(4, HTanh(3, 4, 1)).initial(HTanh(3, 4, 1), context, context.start(2))
-
-
-def final_states() -> object:
-    plain, context = tiny_model(ZOO["codclm"]), tiny_model(ZOO["dam"]).context
-    return context.summary(read_by_words(plain, [3], plain.context.start(1)))
-
-
-def whole_states() -> object:
-    plain = tiny_model(ZOO["codclm"])
-    return read_by_words(plain, [3], plain.context.start(1)).last_states()
 
 
 def trainer(text: Corpus = TEXT, number: int = 1, **changes: Any) -> object:
@@ -143,8 +132,6 @@ def test_values_that_are_not_possible_are_refused(call: Callable[[], object], me
     ("call", "message"),
     [
         (initial_state, "only a context that carries a recurrent state"),
-        (final_states, "only a context that reads layers"),
-        (whole_states, "only a context that carries a state receives whole states"),
         (lambda: OneHotHTanh(4, 4).project(torch.randn(2, 3), first=4), "no other inputs"),
     ],
 )

@@ -23,11 +23,10 @@ from lm.model import DocumentLM
 from lm.reading import read
 from lm.sentences import Rows
 from lm.training import trainer as training
-from lm.training.objectives import LEVELS
 from lm.training.processes import ALONE, Processes
 from lm.training.settings import FAMILIES, Settings
 from lm.training.state import load_training, save_training
-from lm.training.trainer import Trainer, Validation
+from lm.training.trainer import LEVELS, Trainer, Validation
 from lm.vocabulary import Vocabulary
 
 WORDS = tuple(b"w%d" % i for i in range(21))

@@ -15,8 +15,9 @@ from torch import Tensor
 from lm.batches import segments
 from lm.checkpoint import SavedModel, load_model, save_model
 from lm.composition import Zoo, fact, load
+from lm.config import Config, options_of
 from lm.corpus import Corpus
-from lm.model import Config, DocumentLM, options_of
+from lm.model import DocumentLM
 from lm.reading import read
 from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of

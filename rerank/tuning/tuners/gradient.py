@@ -63,10 +63,10 @@ class StandardisedPool:
         columns = (*pool.features.T, pool.fixed)
         distances = pool.store.working(pool.fixed.shape, np.float64)
         spreads = np.zeros(len(columns))
-        for f, column in enumerate(columns):
+        for number, column in enumerate(columns):
             _subtract_first(pool.offsets, column, distances)
             if distances.any():
-                spreads[f] = SearchDirection.of(pool, distances).spread
+                spreads[number] = SearchDirection.of(pool, distances).spread
         varying = np.flatnonzero(spreads)
         rows = pool.store.large((len(distances), len(varying)), np.float64)
         for place, f in enumerate(varying):

@@ -26,7 +26,7 @@ TERMS = "la lampe\tthe lamp|a lamp\n\npersonne\tnobody\n"
 TERMED = f"{SCORED} --source dev.src --glossary terms"
 WRONG_TERMS = (
     ("without-a-tab", "le bar bar\n", "4: expected a source term, a TAB and its translations, .* found 1 column; put a TAB", "le bar\tbar\n"),
-    ("with-a-third-column", "le bar\tbar\tpub\n", "4: expected .* found 3 columns; cut -f1,2 leaves two", "le bar\tbar\n"),
+    ("with-a-third-column", "le bar\tbar\tpub\n", "4: expected .* found 3 columns; leave out the others", "le bar\tbar\n"),
     ("without-a-term", " \tbar\n", "4: expected a source term before the TAB, found none; leave out", ""),
     ("without-a-translation", "bar\t\n", "4: expected translations of 'bar', .* found an empty one; leave out", ""),
     ("with-an-empty-translation", "bar\tpub||bar\n", "4: expected translations of 'bar', .* found an empty one", "bar\tpub|bar\n"),
