@@ -61,8 +61,8 @@ EXAMPLES = 3  # changed sentences that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedModel:
-    """A language model as it was trained: perplexity of held-out text, seconds of training."""
+class Training:
+    """The training of a language model: perplexity of held-out text, seconds of training."""
 
     name: str
     perplexity: float
@@ -79,7 +79,7 @@ class Demo:
     it was removed with the other files.
     """
 
-    models: tuple[TrainedModel, ...]
+    models: tuple[Training, ...]
     evaluation: Evaluation
     seed: int
     examples: tuple[tuple[Choice, Choice], ...] = ()
@@ -195,7 +195,7 @@ def demonstrate(
     outputs = {"1-best of the lists": folder / "test.1-best.txt"}
     for name, options in MODELS.items():
         report = run(f"train-lm {options} {TRAIN}", lm=name)
-        trained.append(TrainedModel(name, report.valid_perplexity, report.seconds))
+        trained.append(Training(name, report.valid_perplexity, report.seconds))
         run(TUNE, lists=example.tune, lm=name)
         traced = f" {_TRACED}" if options == DOCUMENT_LM else ""
         run(f"{DECODE}{traced} --out {{out}}/test.{name}.txt", lists=test, lm=name)

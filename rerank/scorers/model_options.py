@@ -184,7 +184,7 @@ TRANSLATION_KEYS = {
 }
 
 
-class FolderKind(NamedTuple):
+class EngineOptions(NamedTuple):
     """The record and the keys of what stands behind folders of a kind, or URLs."""
 
     record: type[Window | TranslationSettings]
@@ -192,9 +192,9 @@ class FolderKind(NamedTuple):
 
 
 OF_FOLDERS = {
-    HUGGING_FACE: FolderKind(Window, WINDOW_KEYS),
-    SEQ2SEQ: FolderKind(TranslationSettings, TRANSLATION_KEYS),
-    SERVER: FolderKind(ServerSettings, SERVER_KEYS),
+    HUGGING_FACE: EngineOptions(Window, WINDOW_KEYS),
+    SEQ2SEQ: EngineOptions(TranslationSettings, TRANSLATION_KEYS),
+    SERVER: EngineOptions(ServerSettings, SERVER_KEYS),
 }
 OF_OTHERS = WINDOW_KEYS | TRANSLATION_KEYS | SERVER_KEYS
 OF_OURS = {
