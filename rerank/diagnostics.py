@@ -264,7 +264,7 @@ R304 note reference-as-translation: file without outputs of a system, its refere
   translation
   > nothing to do, if it is meant so
 R305 note sentence-without-reference: sentence without reference, left out (--drop-unreferenced)
-R306 note no-translation: NO TRANSLATION AVAILABLE, read as an empty translation
+R306 note no-translation: NO BEST TRANSLATION, read as an empty translation
   > translate these segments again
 R307 warning joined-documents: document of --docs that joins documents which {list=dev.jsonl} itself
   has

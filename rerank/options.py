@@ -490,7 +490,7 @@ def eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) -> 
     """An option that acts as soon as it is read, before the others, and has no value for them."""
 
     def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value and not ctx.resilient_parsing:
+        if value not in (None, False) and not ctx.resilient_parsing:
             act(ctx, value)
 
     return DetailedOption([flag], is_eager=True, expose_value=False, callback=callback, **more)

@@ -98,8 +98,8 @@ def page() -> str:
     parts.append(described({key: one.text for key, one in SEARCH.keys.items()}))
     parts += ["## Language models", described({key: one.text for key, one in KEYS.items()})]
     parts += ["## Warnings", paragraph(" ".join(WARNINGS.split()))]
-    rows = [one.explained().splitlines() for one in diagnostics().values()]
-    parts.append(described({row[0]: f"{row[1]}; {row[2]}" for row in rows}))
+    rows = [one.explained().strip() for one in diagnostics().values()]
+    parts.append("\n".join(["```text", "\n\n".join(rows), "```"]))
     return "\n\n".join(filter(None, parts))
 
 

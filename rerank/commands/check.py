@@ -32,7 +32,7 @@ from rerank.runs.options import (
     print_result,
 )
 from rerank.scorers.model_options import LM, GlossaryName, check_names, glossary_value
-from rerank.values import FILE, FOLDER, Pair
+from rerank.values import FILE, FOLDER, DiagnosticName, Pair
 
 if TYPE_CHECKING:
     from rerank.check.findings import CleanCopies, Finding, Findings
@@ -276,7 +276,9 @@ COMMAND = Command(
     "check",
     CheckOptions,
     check,
-    eager("--explain", _explain, metavar="CODE", help="Explain a kind of warning, and exit."),
+    eager(
+        "--explain", _explain, type=DiagnosticName(), help="Explain a kind of warning, and exit."
+    ),
 )
 
 

@@ -33,6 +33,7 @@ _HEAD_BYTES = 1 << 16
 _DIGIT = re.compile(rb"[0-9]")
 _SCORE_KEY = re.compile("comet|score|predict|log.?prob|^f1$", re.IGNORECASE)
 _NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
+_LIST_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[\s*-?[0-9]')
 _LOG10_TOTALS = {  # of a line, by KenLM's query and by SRILM's ngram -ppl -debug 1
     re.compile(rb"(^|\t)Total: \S+ OOV: "): r"s/.*Total: \([^ ]*\) OOV: .*/\1/p",
     re.compile(rb" zeroprobs, logprob= \S+ ppl= "): r"s/.* logprob= \([^ ]*\) ppl= .*/\1/p",
@@ -136,7 +137,8 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     plain = [NUMBER.fullmatch(line.strip()) is not None for line in lines]
     if not lines or (plain[0] and all(plain)):
         return ""
-    keys = Counter(key.decode(errors="replace") for key in _NUMBER_KEY.findall(head))
+    in_lists = _LIST_KEY.findall(head) or _NUMBER_KEY.findall(head)
+    keys = Counter(key.decode(errors="replace") for key in in_lists)
     if keys and head.lstrip()[:1] in (b"{", b"["):
         ranked = [key for key, _ in keys.most_common()]
         key = json.dumps(next(filter(_SCORE_KEY.search, ranked), ranked[0]), ensure_ascii=False)

@@ -489,7 +489,7 @@ def test_other_commands_see_the_sentences_that_have_references(less: World) -> N
     for lists in ("--kbest kbest", "--systems all.xml"):
         said = less.ok(f"check {lists} --ref all.xml#A {DROP}").out
         assert "sentences   2" in said
-        assert f"sentence without reference, left out ({DROP}) (2 times)" in said
+        assert f"sentence without reference, left out ({DROP}); nothing to do (2 times)" in said
 
 
 def test_check_takes_the_documents_of_the_reference_as_tuning_does(sets: World) -> None:

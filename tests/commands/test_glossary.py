@@ -73,7 +73,7 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     command = f"decode {systems} --no-docs one"
     assert world.ok(command).lines[0] == "Lee sleeps in the large bed of his old house every night"
     run = world.ok(
-        f"{command} --source src --glossary terms --summary s.json --strict --allow term"
+        f"{command} --source src --glossary terms --summary s.json --strict --allow unused-term"
     )
     assert run.lines == [
         "Li sleeps in the large bed of his old house every night",

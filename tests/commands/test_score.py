@@ -85,18 +85,7 @@ OUTPUTS = {  # of other tools: lines before and after, those of the numbers 1, 2
         "a lamp\n1 sentences, 2 words, 0 OOVs\n0 zeroprobs, logprob= {} ppl= 3 ppl1= 4\n\n",
         "",
     ),
-    "table": ("text\tscore\n", "a b\t{}\n", ""),
-    "csv": ("", "x,{}\n", ""),
-    "scored-text": ("", "{} a lamp\n", ""),
     "json-mean": ('{"mean_score": 5, "scores": [', "{}, ", "10]}"),
-    "list": ("", "0 ||| a b ||| QE= 7 ||| {}\n", ""),
-    "labels": ("", "sentBLEU = {}.0\n", ""),
-    "one-line": ("", "{}, ", "10\n"),
-    "minus": ("", "{}.0\n", "\u22121.0\n"),
-    "heading": ("score\n", "{}\n", ""),
-    "decimal-commas": ("", "{},0\n", ""),
-    "brackets": ("", "[{}]\n", ""),
-    "percentages": ("", "{}%\n", ""),
 }
 
 
@@ -116,6 +105,25 @@ def test_the_command_of_a_message_makes_scores_of_the_output_of_another_tool(
     unit = 2.302585 if "log10" in refused.err else 1.0
     assert values == pytest.approx([n * unit for n in range(1, 10)], rel=1e-4)
     assert (tool[:5] in ("kenlm", "srilm")) == (unit != 1.0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a b\t{}",
+        "x,{}",
+        "{} a lamp",
+        "0 ||| a b ||| QE= 7 ||| {}",
+        "sentBLEU = {}.0",
+        "[{}]",
+        "{}%",
+    ],
+)
+def test_lines_with_more_than_a_number_are_refused(line: str, world: World) -> None:
+    world.write("numbers", [line.format(n) for n in range(1, 10)])
+    refused = world.run(f"{SCORE} --scores s=numbers")
+    assert refused.exit == 3
+    assert "; write its numbers alone, one on each line, as -0.41" in refused.err
 
 
 def test_tuning_reads_scores_in_files_again_and_names_them_by_their_digests(world: World) -> None:

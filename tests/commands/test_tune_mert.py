@@ -966,7 +966,13 @@ def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
     world.draw(2, "vvwwxxyyzz", ())
     world.write("dev.ref", ["unheard"] * 10)
     command = f"{PLAIN} --objective worth"
-    allowed = ("repeated-line", "unexplained-difference", "unlike-lines", "other-language")
+    allowed = (
+        "repeated-line",
+        "unexplained-difference",
+        "unlike-lines",
+        "other-language",
+        "characters-as-words",
+    )
     strict = ("--strict", *chain.from_iterable(("--allow", kind) for kind in allowed))
 
     def run(lamp: float, parts: str = "()", *options: str) -> Outcome:

@@ -21,7 +21,7 @@ import math
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -36,7 +36,7 @@ from torch.nn import functional as F
 from lm.batches import PackedBatch, Segment, carried_segments, segments
 from lm.contexts.states import ThoughtVector
 from lm.corpus import Corpus, build_vocabulary, encode, intern
-from lm.noise import Noise, generator_of
+from lm.noise import Noise, dropout_mask, generator_of
 from lm.recurrences.gated import Peephole
 from lm.sentences import Rows
 from lm.side_information import SideText
@@ -143,6 +143,13 @@ class Task:
         return cls(corpus, topics, after)
 
 
+def dropped(noise: Noise | None) -> Callable[[Tensor], Tensor]:
+    """Dropout of single numbers; without noise the values themselves."""
+    if noise is None:
+        return lambda x: x
+    return lambda x: x * dropout_mask(tuple(x.shape), noise.dropout, noise.generator)
+
+
 class Predictor(nn.Module, ABC):
     """Base: p(T) = softmax(W h + b), with embeddings of the words and topics that are read."""
 
@@ -225,7 +232,7 @@ class SentenceLSTM(Predictor):
         self, task: Task, chosen: Topics, before: Rows, noise: Noise | None
     ) -> Predictions:
         """Those after B sentences side by side; the words are left out without noise."""
-        drop = noise.drop if noise else lambda x: x
+        drop = dropped(noise)
         batch = PackedBatch.of(task.corpus, chosen)
         sentence, inputs = batch.order[batch.rows], []
         if self.embedding is not None:
@@ -260,7 +267,7 @@ class BagNetwork(Predictor):
         """The sentences of a segment are one batch."""
         if self.embedding is None:
             raise TypeError("a bag has words")
-        drop = noise.drop if noise else lambda x: x
+        drop = dropped(noise)
         chosen = segment.sentences[segment.sentences >= 0]
         own = SideText(task.corpus.tokens, task.corpus.sentences).take(chosen)
         words, begins = (torch.from_numpy(x.astype(np.int64)) for x in (own.tokens, own.sentences))

@@ -83,7 +83,7 @@ SHORT = (
 UNFIT: tuple[tuple[str, str, str, dict[str, Any], str, int], ...] = (
     ("no-device", "coherence --lm m t --device cuda:99", "rnnlm", {}, "--device cuda:99", 2),
     ("coherence-source", "coherence --lm m t", "dclm-bilingual", {}, "needs the source sentences", 2),
-    ("coherence-next", "coherence --lm m t", "dclm-right-target", {}, "add up to no log-probability of a document", 2),
+    ("coherence-next", "coherence --lm m t", "dclm-right-target", {}, "is given the next sentence", 2),
     ("coherence-topic", "coherence --lm m t", "clstm-given-topic", {}, "needs the topic", 2),
     ("coherence-nan", "coherence --lm m t", "rnnlm", {"nan": "head.bias"}, "m: a language model returned NaN", 1),
     ("coherence-alike", "coherence --lm m one", "rnnlm", {}, "one: expected a document of two different sentences", 3),
