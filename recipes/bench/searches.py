@@ -225,7 +225,7 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
         no_cache=True,
     )
     with open_run(options.inputs(), Notices(), options) as opened:
-        named = opened.first_with_candidates()
+        named = next((lists for lists in opened.read_unreported() if lists[1].n), None)
         if named is None:
             raise SystemExit(f"{kbest}: no candidates")
         space = opened.space(named[1], total=False)

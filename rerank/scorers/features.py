@@ -98,7 +98,7 @@ class FeatureSource:
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of one document's candidates; the name is for messages."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines neither score nor problem")
 
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
         """Scores (n,) of a document's candidates, each as if its sentence were all of it.

@@ -85,12 +85,13 @@ class LineValues(os.PathLike[str]):
 
 
 class NumberLines:
-    """A number for each line of a list or a text, 8 bytes a line; nothing is rounded.
+    """The numbers of a file with one on each line, for the lines of a list or a text.
 
-    name: what they are, and lines_of: whose lines these are, in messages; parser: makes the parser
-    of numbers that may be infinite, of what counts those that are clipped; missing: whether `NA` is
-    NaN, and no fault. Blank lines at the end are ignored, the first `SURPLUS` beyond those expected
-    are read. InputError if the lengths differ, and, once a number is used, for one that is none.
+    They are kept as float64, 8 bytes a line. name, lines_of: what messages call the numbers and the
+    list or text; parser: returns, given a function that counts clipped numbers, a parser for
+    numbers that may be infinite; missing: whether `NA` is read as NaN. Blank lines at the end are
+    ignored. InputError if the number of lines differs from `expected`, for which `SURPLUS` lines
+    more are read, and where a line that is used holds no number.
     """
 
     def __init__(

@@ -184,7 +184,7 @@ def result(pair: Pair, select: str, seed: int) -> Result:
             one.choices
             for one in search_documents(group, full, settings_of(SearchOptions).chosen())
         ],
-        features=TunedFeatures(given=start, systems=systems, consensus=consensus),
+        features=TunedFeatures(initial=start, systems=systems, consensus=consensus),
         plan=settings_of(Plan, select=select, seed=seed),
         notices=Notices(),
     )
