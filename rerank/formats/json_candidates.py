@@ -48,6 +48,10 @@ _ALONE = {*TEXT, "role", _OF_TOKENS[-1]} - {"text", "message", "content", "seque
 ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
 _COLUMN = re.compile("(.*?)_?([0-9]{1,9})")
 _OF_TEXT = re.compile("(?i)hyp|hypothesis|candidate|translation|output|pred|prediction|mt")
+_STOPS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "reason")
+_CUT = re.compile(
+    r"(?i)length|(?:model_|context_|max_?)(?:output_|new_|total_)?(?:length|tokens?|window).*|.*_exceeded"
+)
 NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
 _SCORE_NAME = re.compile(
     r"(?i)score|prob|logp|nll|ppl|perplexity|comet|bleu|chrf|\bter\b|metric|qe$|reward|cost|loss"
@@ -159,6 +163,16 @@ def text_and_score(candidate: dict[str, Any]) -> tuple[Any, Any]:
         text = ""
     score = plain_number(candidate.pop(of_score)) if of_score else None
     return text, _sum_of_tokens(candidate) if score is None else score
+
+
+def is_truncated(answer: Mapping[str, Any]) -> bool:
+    """Whether a candidate, or an answer with one, says that its text was cut off."""
+    if answer.get("truncated") is True or any(
+        isinstance(answer.get(key), str) and _CUT.fullmatch(answer[key]) for key in _STOPS
+    ):
+        return True
+    inner = (answer.get(key) for key in ("details", "incomplete_details", *ENVELOPES))
+    return any(isinstance(value, dict) and is_truncated(value) for value in inner)
 
 
 def plain_number(value: Any) -> Any:

@@ -39,6 +39,7 @@ from rerank.formats.json_candidates import (
     TEXT,
     Unread,
     is_list,
+    is_truncated,
     plain_number,
     plain_text,
     taken_candidates,
@@ -140,6 +141,7 @@ class JsonLines(CollectedFormat):
             raise builder.fault(
                 'expected whole answers, found a piece of a streamed one; ask with "stream": false'
             )
+        truncated = is_truncated(sentence)
         taken = taken_candidates(sentence)
         if taken is None:
             key = first_key(sentence, CANDIDATES)
@@ -154,7 +156,8 @@ class JsonLines(CollectedFormat):
         head = sentence
         keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
         for candidate, score in zip(candidates, scores or repeat(None), strict=False):
-            _add_candidate(builder, number, candidate, score, head, unread)
+            cut = truncated and len(candidates) == 1
+            _add_candidate(builder, number, candidate, score, head, unread, truncated=cut)
             head = {}
         unread.note_sentence(sentence, len(candidates), builder.line, builder.names or ())
         in_batch = not {*taken.within[:1]}.isdisjoint(_OF_BATCH)
@@ -356,6 +359,8 @@ def _add_candidate(
     score: Any,
     head: Mapping[str, Any],
     unread: Unread,
+    *,
+    truncated: bool,
 ) -> None:
     """Add a candidate: an object with a text, a text alone or with a number, or its subwords."""
     sparse = features = None
@@ -367,7 +372,7 @@ def _add_candidate(
                 f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
                 "this key"
             )
-        others = candidate
+        others, truncated = candidate, truncated or is_truncated(candidate)
         features, sparse = candidate.pop("features", None), candidate.pop("sparse", None)
         text, inside = text_and_score(candidate)
         score = inside if score is None else score
@@ -407,7 +412,14 @@ def _add_candidate(
     total = None if score is None else builder.finite(score, "the total")
     sparse = {name: builder.finite(value, name) for name, value in (sparse or {}).items()}
     builder.add(
-        sentence, encoded, builder.names or (), values, total=total, sparse=sparse, kept=kept
+        sentence,
+        encoded,
+        builder.names or (),
+        values,
+        total=total,
+        sparse=sparse,
+        kept=kept,
+        truncated=truncated,
     )
 
 
