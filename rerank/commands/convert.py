@@ -43,8 +43,9 @@ class Converted:
         default=None,
     )
     clean: bool = option(
-        "Take away what is surely no translation: closed reasoning, a code fence, control tokens "
-        "at the ends, bytes as <0xC3>, the prompt before all texts.",
+        "Take away what is surely no translation.\n\n"
+        "Closed reasoning, a code fence, control tokens at the ends, the prompt before all texts; "
+        "bytes as <0xC3><0xA9> become characters.",
         default=False,
     )
     n_best: int = option(

@@ -48,6 +48,7 @@ KINDS = (
     "refusal",
 )
 _LEVEL = {kind: level for level, kind in enumerate(KINDS, 1)}
+_FIRST = 8  # candidates of a list that are looked at where all are kept
 HEAD = 500  # sentences from which `Defects` learns what nearly all candidates are like
 
 _UNUSUAL = b"<>[]`\xc3\xc4"  # bytes of which tokens of tools have one
@@ -255,7 +256,7 @@ class Defects:
         held: list[NamedLists] = []
         for name, kbest in documents:
             if not self.learnt:
-                self.learn(kbest)
+                self.learn(kbest.top(_FIRST))
                 held.append((name, kbest))
                 if self._sentences < HEAD:
                     continue
@@ -268,19 +269,24 @@ class Defects:
             yield each, self._judged(lists, notices, systems)
 
     def _judged(self, kbest: KBest, notices: Notices, systems: Mapping[str, str]) -> KBest:
-        """A document with its defects, which are counted, or without the candidates."""
-        marks = self.marks(kbest)
+        """A document with its defects, which are counted, or without the candidates.
+
+        Where all are kept, only the first ones of each list are looked at.
+        """
+        looked_at = kbest.top(_FIRST) if self.mode == KEEP else kbest
+        marks = self.marks(looked_at)
         if not marks.any():
             return kbest if self.mode == KEEP else replace(kbest, defects=marks)
         self.some = True
         names = column_names(kbest.labels) if systems else []
-        givers = {f"output of {systems[x]}": kbest.dense[:, names.index(x)] > 0 for x in systems}
-        givers = givers or {"candidate": np.ones(kbest.n, np.bool_)}
+        dense = looked_at.dense
+        givers = {f"output of {systems[x]}": dense[:, names.index(x)] > 0 for x in systems}
+        givers = givers or {"candidate": np.ones(len(marks), np.bool_)}
         for kind, level in _LEVEL.items():
             for giver, theirs in givers.items():
                 rows = np.flatnonzero((marks == level) & theirs)
                 if len(rows):
-                    line = kbest.line_number(int(rows[0]))
+                    line = looked_at.line_number(int(rows[0]))
                     where: dict[str, Any] = {"source": kbest.source, "line": line}
                     notices.add(kind, **where, count=len(rows), candidate=giver)
         if self.mode == KEEP:

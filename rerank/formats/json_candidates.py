@@ -48,6 +48,7 @@ _ALONE = {*TEXT, "role", _OF_TOKENS[-1]} - {"text", "message", "content", "seque
 ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
 _COLUMN = re.compile("(.*?)_?([0-9]{1,9})")
 _OF_TEXT = re.compile("(?i)hyp|hypothesis|candidate|translation|output|pred|prediction|mt")
+_ABSENT = -9999.0  # what servers write for the logarithm of 0, and for numbers that they lack
 _STOPS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "reason")
 _CUT = re.compile(
     r"(?i)length|(?:model_|context_|max_?)(?:output_|new_|total_)?(?:length|tokens?|window).*|.*_exceeded"
@@ -186,16 +187,21 @@ def plain_number(value: Any) -> Any:
 
 
 def _sum_of_tokens(candidate: Mapping[str, Any]) -> float | None:
-    """The sum of the log-probabilities of a candidate's tokens; None where it has none."""
+    """The sum of the log-probabilities of a candidate's tokens; None where it has none.
+
+    NaN where one is missing: null but for the first, of which no server knows it, or the −9999 that
+    stands for it.
+    """
     for where in (candidate, candidate.get("logprobs"), candidate.get("details")):
         inner = where if isinstance(where, dict) else {}
         for tokens in (where, *map(inner.get, _OF_TOKENS)):
             if isinstance(tokens, list):
                 values = [t.get("logprob") if isinstance(t, dict) else t for t in tokens]
                 numbers = [value for value in values if isinstance(value, float | int)]
-                if numbers and len(numbers) + values.count(None) == len(values):
+                if numbers and all(value in (*numbers, None, "None", "null") for value in values):
+                    known = len(numbers) == len(values) - (values[0] is None)
                     with suppress(OverflowError):
-                        return math.fsum(numbers)
+                        return math.fsum(numbers) if known and min(numbers) > _ABSENT else math.nan
     return None
 
 

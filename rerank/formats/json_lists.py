@@ -13,6 +13,7 @@ its candidates, that came with them, but for an `id` that is a number.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -390,6 +391,11 @@ def _add_candidate(
         if value is not None and not isinstance(value, dict):
             raise builder.fault(f"expected an object at {name!r}, found {value!r:.60}")
     score = plain_number(score)
+    if isinstance(score, float) and math.isnan(score):
+        raise builder.fault(
+            "expected a log-probability of every token, found null or −9999 for one; a number that "
+            "is missing is not 0: ask for this candidate again, or leave `logprobs` out of all"
+        )
     if features is None:
         features = {} if score is None else {"score": score}
     if isinstance(score, list | dict):

@@ -15,7 +15,7 @@ import numpy as np
 from rerank.corpus.columns import Label, column_names
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, NamedLists, items
-from rerank.corpus.reading import AS_ERROR, AS_SOURCE, AVOID
+from rerank.corpus.reading import AS_ERROR, AS_SOURCE, AVOID, DROP
 from rerank.errors import ArgumentError, InputError, SideError, StoppedEarly, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.cache import Cache
@@ -115,10 +115,7 @@ def open_run(
             cache = cache or options.machine.open_cache(notices)
             for program in programs:
                 program.keep_in(cache)
-        needed = _needed(source.lists, scorers, programs)
-        if SOURCE in needed:
-            source.find_sources()
-        check_files(needed, source.kinds if check_side else needed.keys() & source.kinds)
+        _find_side(source, _needed(source.lists, scorers, programs), options, check=check_side)
         source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
         if documents is None and isinstance(source, KBestFile):
             source.documents = source.find_documents(notices)
@@ -169,7 +166,9 @@ def open_run(
 
 
 def _read_first(run: Run[ListSource], announce: Printer) -> None:
-    """Read lists of which all must be known before any is scored."""
+    """Read lists of which all must be known before any is scored; held, where memory allows."""
+    if run.options.scorers.agreement or run.defects.mode == AVOID:
+        _ = run.sizes
     if run.options.scorers.agreement:
         add_agreement(run, announce, merged=bool(run.source.lists.merged))
     if run.defects.mode == AVOID:
@@ -196,6 +195,21 @@ def _source(
     check_readable([lists.docs] if lists.docs else [])
     _ = file.format  # a file that is no list is refused before models are opened
     return file
+
+
+def _find_side(
+    source: ListSource, needed: Mapping[str, str], options: RunOptions, *, check: bool
+) -> None:
+    """Have the side information read that is needed; UsageError for what lacks or is not needed.
+
+    needed: kinds, and an option that needs each; check: whether others are refused. Sources are of
+    use where candidates that repeat them are to be avoided.
+    """
+    avoids = options.scorers.defects in (AVOID, DROP)
+    if SOURCE in needed or avoids:
+        source.find_sources()
+    kinds = source.kinds if check else needed.keys() & source.kinds
+    check_files(needed, kinds - ({SOURCE} - needed.keys() if avoids else set()))
 
 
 def _needed(lists: Lists, scorers: Scorers, programs: Sequence[Estimator]) -> dict[str, str]:

@@ -240,9 +240,11 @@ class ScorerOptions:
         default=False,
     )
     defects: str | None = option(
-        "Keep candidates that are no translations (cut off, looping, untranslated, …), drop them "
-        "where a sentence has others, or avoid them there, as feature `defects`.\n\n"
-        "Default: avoid without --weights, and with weights that have `defects`; else keep.",
+        "Candidates that are no translations: keep, avoid or drop them.\n\n"
+        "Cut off, looping, untranslated, with a prompt or reasoning,; "
+        "where a sentence has others, avoid takes one of these, by the feature `defects`, and drop "
+        "leaves out the rest. Default: avoid without --weights, and with weights that have "
+        "`defects`; else keep.",
         type=click.Choice([KEEP, AVOID, DROP]),
         default=None,
         rare=True,
