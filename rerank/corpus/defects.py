@@ -156,8 +156,9 @@ _UNSEGMENTED = tuple(map(_NAMES.index, ("Thai", "Lao", "Burmese", "Khmer", "kana
 _FEW_LETTERS = 4  # of another script, that say nothing
 _NEARLY_ALL = 0.8  # of the letters or candidates of a text
 _LEAST_RUN = 16  # tokens of a phrase that is repeated at least twice, all its repetitions together
-_LEAST_SHARE = 0.25  # of a text that is one phrase, and more than another candidate repeats
-_LEAST_TOKENS, _REPEATED = 16, 0.4  # of a text, of whose trigrams so many stand there before
+_LEAST_TOKENS = 16  # of a text whose trigrams are counted
+# shares of a text that are one phrase, and trigrams that stand there before
+_REPEATED = np.array([0.1, 0.4])
 _LONG_TOKEN = 24  # characters of a token in which characters may be repeated
 _SHORT, _LEAST_WORDS = 0.75, 8  # of the length of whole candidates: a text without an end
 _COPIED = 6  # words of the source in a row
@@ -490,17 +491,16 @@ def _loops(kbest: KBest, repeated: NDArray[np.float64]) -> NDArray[np.bool_]:
 
     repeated: (n, 2), as of `_measured`. What the source repeats is no loop.
     """
-    sources = kbest.side.get("source")
-    of_sources = np.zeros(len(kbest))
+    sources, least = kbest.side.get("source"), np.zeros((len(kbest), 2))
     if sources is not None:
-        of_sources = _measured(TextColumn.of([*sources]))[1].max(axis=1)
-    shares = repeated.max(axis=1)
-    loops: NDArray[np.bool_] = (repeated[:, 0] >= _LEAST_SHARE) | (repeated[:, 1] >= _REPEATED)
-    for t in np.unique(np.searchsorted(kbest.offsets, np.flatnonzero(loops), "right") - 1).tolist():
+        least = _measured(TextColumn.of([*sources]))[1]
+    suspect: NDArray[np.bool_] = np.any(repeated >= _REPEATED, axis=1)
+    for t in np.unique(np.searchsorted(kbest.offsets, np.flatnonzero(suspect), "right") - 1):
         span = slice(*kbest.offsets[t : t + 2].tolist())
-        least = max(float(shares[span].min()), float(of_sources[t]))
-        loops[span] &= shares[span] > max(2 * least, least + _LEAST_SHARE)
-    return loops
+        usual = np.maximum(least[t], repeated[span].min(axis=0))
+        more = repeated[span] > np.maximum(2 * usual, usual + _REPEATED / 2)
+        suspect[span] &= (more & (repeated[span] >= _REPEATED)).any(axis=1)
+    return suspect
 
 
 def _other_script(letters: Integers, total: Integers) -> NDArray[np.bool_]:
