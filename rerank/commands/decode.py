@@ -285,6 +285,7 @@ def _without_weights(
     from rerank.scorers.agreement import OF_SYSTEMS, RULE
 
     way = "as likely as they have votes, whatever scores the lists have"
+    settings = settings.avoiding_defects()
     if not search.uniform:
         settings = settings.with_agreement()
         of_systems = lists.systems and not lists.merged
