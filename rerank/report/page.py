@@ -31,7 +31,7 @@ FEATURES, CHANGES = 8, 5  # of features and of changes of words those that stand
 
 @cache
 def _template() -> Template:
-    """Of the page; Jinja takes half as long to compile it as a small run takes in all."""
+    """Of the page; to compile it takes most of the time of a small report."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
