@@ -42,7 +42,7 @@ from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.systems import SystemLists
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import agreement_of, agreement_of_systems
-from rerank.scorers.features import UnknownWords
+from rerank.scorers.unknown_words import UnknownWords
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
