@@ -116,6 +116,7 @@ _NO_SIGN = ("text-around", "refusal")  # kinds of words that the source may say 
 
 _FENCE, _LANGUAGE = b"```", re.compile(rb"^[a-z]*\s")  # of code, behind which its language is
 _BYTES = re.compile(rb"(?:<0x[0-9A-Fa-f]{2}>)+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NEARLY_ALL = 0.8  # of the candidates, or of the beginnings of lists
 # shares of a text that are one phrase, and trigrams that stand there before
 _REPEATED = np.array([0.1, 0.4])
@@ -246,7 +247,7 @@ class Defects:
         """A text without what is surely no translation; counted by kind in `removed`.
 
         Closed reasoning, a fence around all of it, control tokens at its ends, the prompt that all
-        texts begin with; bytes as <0xC3><0xA9> become the characters that they are.
+        texts begin with; bytes as <0xC3><0xA9>, or as of byte-level BPE, become characters.
         """
         steps = [*_taken_away()]
         if self._prompt is not None:
@@ -261,6 +262,8 @@ class Defects:
             self.removed["text-around"] += 1
             text = _LANGUAGE.sub(b"", text[len(_FENCE) : -len(_FENCE)]).strip()
         joined = _BYTES.sub(_characters, text)
+        if _SIGNS["byte-tokens"][0].search(joined):
+            joined = _NOT_ASCII.sub(_of_byte_level, joined.decode()).strip().encode()
         self.removed["byte-tokens"] += joined != text
         return joined
 
@@ -304,6 +307,26 @@ def _characters(bytes_of: re.Match[bytes]) -> bytes:
         return value if value.decode().isprintable() else bytes_of[0]
     except UnicodeDecodeError:
         return bytes_of[0]
+
+
+@cache
+def _byte_letters() -> dict[str, int]:
+    """The byte of each letter of byte-level BPE (Radford et al. 2019): bytes that print, and more.
+
+    Bytes that do not print have the letters from U+0100 on, in their order.
+    """
+    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = (byte for byte in range(256) if byte not in printed)
+    return {chr(b): b for b in printed} | {chr(0x100 + n): b for n, b in enumerate(others)}
+
+
+def _of_byte_level(run: re.Match[str]) -> str:
+    """The characters of letters of byte-level BPE, if they are such of UTF-8; else as they are."""
+    values = [_byte_letters().get(letter) for letter in run[0]]
+    try:
+        return bytes(values).decode() if None not in values else run[0]  # type: ignore[arg-type]
+    except UnicodeDecodeError:
+        return run[0]
 
 
 def whole(kbest: KBest) -> NDArray[np.bool_]:

@@ -114,6 +114,7 @@ def test_what_all_candidates_say_is_no_defect(world: World) -> None:
         ("```text\na b .\n```", "a b ."),
         ("a b .<|im_end|>", "a b ."),
         ("caf<0xC3><0xA9> .", "café ."),
+        ("ĠMüller cafÃ© âĢĶ .", "Müller café — ."),
         ("<think> it has no end", "<think> it has no end"),
         ("a <0xC3> b .", "a <0xC3> b ."),
         ("Here is the translation: a b .", "Here is the translation: a b ."),
