@@ -66,8 +66,8 @@ from rerank.runs.options import (
     default_weight_option,
 )
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
-from rerank.runs.run import LinearModel, Run, Scorers
-from rerank.runs.search import SEARCH, SearchOptions
+from rerank.runs.run import LinearModel, Run
+from rerank.runs.search import SEARCH, Scorers, SearchOptions
 from rerank.runs.systems import made_lists
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.agreement import (
@@ -75,9 +75,7 @@ from rerank.scorers.agreement import (
     starts,
 )
 from rerank.scorers.features import counted
-from rerank.scorers.glossary import WEIGHT
 from rerank.scorers.model_options import (
-    GLOSSARY,
     LanguageModelOption,
 )
 from rerank.scorers.plugin import PluginScorer
@@ -124,8 +122,9 @@ class Reranker:
         values = _weights(weights, sparse or {}, notices)
         if not (values.dense or values.sparse):  # as the shell without a weights file
             alone = not (chosen.uniform or scorers or lm) and default is None
-            beside = {GLOSSARY: (WEIGHT,)} if scoring.features.glossary else {}
-            values = replace(values, dense={AGREEMENT: (1.0,), **beside}) if alone else values
+            if alone:
+                beside = {n: (w,) for n, w in scoring.features.beside_agreement.items()}
+                values = replace(values, dense={AGREEMENT: (1.0,), **beside})
             if alone or chosen.uniform:
                 name, default = "", default or 0.0
         self._without_weights, self._agreement = not name, scoring.features.agreement
