@@ -242,7 +242,10 @@ class Backend:
         if self.device.type != "cuda" or self.deterministic:
             yield from map(torch.no_grad()(work), items)
             return
-        pool = ThreadPoolExecutor(2, "overlapped", initializer=_current_device())
+        on_current = None  # "cuda" without a number is a thread's own device
+        if torch.cuda.is_available():
+            on_current = partial(torch.cuda.set_device, torch.cuda.current_device())
+        pool = ThreadPoolExecutor(2, "overlapped", initializer=on_current)
         waiting = deque[Future[Result]]()
         try:
             for item in items:
@@ -329,13 +332,6 @@ class Backend:
     def tolerance(self) -> float:
         """Nats that rounding may lift a word's log-probability above 0."""
         return 0.2 if self.dtype == "bfloat16" else 1e-3
-
-
-def _current_device() -> Callable[[], None]:
-    """What gives another thread this one's device for "cuda" without a number."""
-    if not torch.cuda.is_available():
-        return lambda: None
-    return partial(torch.cuda.set_device, torch.cuda.current_device())
 
 
 @contextmanager

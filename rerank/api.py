@@ -29,6 +29,7 @@ import numpy as np
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
+from rerank.corpus.reading import AVOID, KEEP
 from rerank.errors import ArgumentError, UsageError, printable
 from rerank.files.lines import RereadFile, scratch_file, spool
 from rerank.files.outputs import atomic
@@ -74,6 +75,7 @@ from rerank.scorers.agreement import (
     AGREEMENT,
     starts,
 )
+from rerank.scorers.defects import DEFECTS
 from rerank.scorers.features import counted
 from rerank.scorers.model_options import (
     LanguageModelOption,
@@ -128,6 +130,8 @@ class Reranker:
             if alone or chosen.uniform:
                 name, default = "", default or 0.0
         self._without_weights, self._agreement = not name, scoring.features.agreement
+        avoided = not name or DEFECTS in values.dense
+        self._defects = scoring.features.defects or (AVOID if avoided else KEEP)
         self.model = LinearModel(values, name, default)
         self.search = chosen.at(values)
         self.scorers = scoring.open(scorers or {}, lm or {}, notices, values.provenance)
@@ -230,7 +234,8 @@ class Reranker:
     def _opened(self, documents: Iterable[Document]) -> Run[MemoryLists]:
         """The run of documents; UsageError for scores that nothing but weights can use."""
         weights = self.model.weights
-        run = memory_run(documents, replace(self.scorers), weights.sparse, PythonWarnings())
+        notices = PythonWarnings()
+        run = memory_run(documents, replace(self.scorers), weights.sparse, notices, self._defects)
         if AGREEMENT in weights.dense or self._agreement:
             add_agreement(run)
         needed = self._without_weights and not (self.search.uniform or self._agreement)
@@ -353,7 +358,7 @@ def tune(
         begin.refuse_all_zero("leave out --start to start from 0", source=source)
     sparse = {} if begin is None else begin.sparse
     opened = scoring.open(scorers or {}, lm or {}, notices)
-    run = memory_run(documents, opened, sparse, PythonWarnings())
+    run = memory_run(documents, opened, sparse, PythonWarnings(), scoring.features.defects)
     sizes = [(name, len(kbest)) for name, kbest in run.read_unreported()]
     of_systems: dict[str, Any] = {}
     if begin is None and run.systems:

@@ -400,6 +400,27 @@ R603 note cache-not-written: score cache not written: {reason=no space left on d
 R604 note impossible-document: document in which no possible path was found, left with its first
   candidates
   > look at scores that are minus infinity
+R701 warning control-token: {candidate=candidate} with a control token of a model, as <|im_end|>
+  > rerank convert --clean takes them away; with --defects avoid or drop others are chosen
+R702 warning text-around: {candidate=candidate} with words around the translation, as `Here is the
+  translation:`, or in a code fence
+  > with --defects avoid or drop others are chosen
+R703 warning byte-tokens: {candidate=candidate} with bytes as <0xC3>, or letters of byte-level BPE
+  > rerank convert --clean joins them; with --defects avoid or drop others are chosen
+R704 warning reasoning: {candidate=candidate} with the reasoning of a model, as <think>
+  > rerank convert --clean takes away what is closed; with --defects avoid or drop others are chosen
+R705 warning prompt: {candidate=candidate} that begins with the prompt
+  > rerank convert --clean takes it away
+R706 warning cut-off: {candidate=candidate} that was cut off
+  > give the model more tokens; with --defects avoid or drop others are chosen
+R707 warning loop: {candidate=candidate} that repeats itself
+  > with --defects avoid or drop others are chosen
+R708 warning other-script: {candidate=candidate} in another script than nearly all others
+  > with --defects avoid or drop others are chosen
+R709 warning untranslated: {candidate=candidate} that has the source, or much of it, untranslated
+  > with --defects avoid or drop others are chosen
+R710 warning refusal: {candidate=candidate} that is a refusal, or speaks about the task
+  > with --defects avoid or drop others are chosen
 """
 
 

@@ -26,11 +26,6 @@ OPTIONAL = {"scipy", "sacrebleu", "sacremoses", "tabulate", "tqdm", "matplotlib"
 PRIVATE = {
     # torch 2.13; the public `torch.cpu.get_capabilities` is not in 2.10, the oldest one
     ("lm/backend.py", "torch.cpu._is_amx_tile_supported"): "torch:cpu._is_amx_tile_supported",
-    # torch 2.13; tells a second backward pass of a graph from the first one
-    ("lm/contexts/attention.py", "torch._C"): "torch:_C",
-    ("lm/contexts/attention.py", "torch._C._current_graph_task_id"): (
-        "torch:_C._current_graph_task_id"
-    ),
     # torch 2.13; one kernel for a step of LSTM, whose public form is a whole sequence
     ("lm/recurrences/gated.py", "torch.ops.aten._thnn_fused_lstm_cell"): (
         "torch:ops.aten._thnn_fused_lstm_cell.default"

@@ -371,22 +371,19 @@ class HashedPredictor:
     def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of words and of `</s>`; O(U V (R + M)) time for U distinct features."""
         dense, slots = self.head.split(features)
-        log_z = self._normalisers(dense, slots)
+        first, group = distinct_inputs(dense, slots)  # equal features once
+        places = self.backend.pieces(first, ROWS[self.backend.device.type])
+        with self.backend.large_products():
+            sums = self.backend.map(lambda at: self._log_sums(dense[at], slots[at]), places)
+        log_z = torch.cat(sums)[group]
         ends = torch.full_like(log_z, END, dtype=torch.long)
         into = self.logits.of_targets(dense[parents], slots[parents], words) - log_z[parents]
         if not self.head.predicts_end:
             return into.masked_fill(words == END, 0.0), torch.zeros_like(log_z)
         return into, self.logits.of_targets(dense, slots, ends) - log_z
 
-    def _normalisers(self, features: Tensor, slots: Tensor) -> Tensor:
-        """(N,) of log Σ_v exp(logit), equal features once; memory: `Backend.floats` a thread."""
-        first, group = distinct_inputs(features, slots)
-        places = self.backend.pieces(first, ROWS[self.backend.device.type])
-        with self.backend.large_products():
-            sums = self.backend.map(lambda at: self._log_sums(features[at], slots[at]), places)
-        return torch.cat(sums)[group]
-
     def _log_sums(self, features: Tensor, slots: Tensor) -> Tensor:
+        """(N,) of log Σ_v exp(logit); memory: `Backend.floats` a thread."""
         number = len(self.logits.weight)
 
         def attempt(floats: int) -> Tensor:

@@ -9,7 +9,7 @@ whose parameters stack several matrices or vectors of its equations says so by a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -270,17 +270,6 @@ OPTIMISERS: Mapping[str, Optimiser] = {
     "adagrad": Optimiser(_ADAGRAD, SparseAdaGrad, 1.0, ("step", "sum")),
     "adadelta": Optimiser(_ADADELTA, SparseAdaGrad, 0.3, ("step", "square_avg", "acc_delta")),
 }
-
-
-def clip(parameters: Iterable[nn.Parameter], norm: float) -> None:
-    """Scale the gradients so that all together have at most this norm; 0 leaves them."""
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    if not norm or not gradients:
-        return
-    total = nn.utils.get_total_norm(gradients)
-    scale = (norm / (total + 1e-6)).clamp(max=1.0)
-    for gradient in gradients:
-        gradient.mul_(scale)
 
 
 class WeightAverage:

@@ -39,7 +39,6 @@ from lm.training.optimisers import (
     SCHEDULES,
     Position,
     WeightAverage,
-    clip,
     sparse_parameters,
 )
 from lm.training.processes import ALONE, Processes
@@ -425,8 +424,9 @@ class Trainer:
         """Clip the gradients of all processes and let the optimisers move the weights."""
         settings, progress = self.settings, self.progress
         self.processes.add_gradients(self.stage.parameters)
-        for parameters in self.stage.groups:
-            clip([p for p in parameters if id(p) not in self.sparse], settings.clip)
+        for parameters in self.stage.groups if settings.clip else ():
+            dense = [p for p in parameters if id(p) not in self.sparse]
+            nn.utils.clip_grad_norm_(dense, settings.clip)
         made, share = progress.update - progress.first_update, self.share_done()
         place = Position(made, self._stage_updates, share, progress.halvings)
         for name, optimiser in self.optimisers.items():

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from rerank.check.findings import Findings
 from rerank.corpus.columns import Label, column_names, offsets_of
+from rerank.corpus.defects import Defects
 from rerank.corpus.documents import Documents, Role
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences, note_identity
+from rerank.corpus.reading import AVOID
 from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
 from rerank.files.paths import FilePath, display
@@ -39,8 +41,8 @@ from rerank.formats.weights import Weights, vector
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.systems import SystemLists
 from rerank.scorers import TOTAL
-from rerank.scorers.agreement import agreement_of
-from rerank.scorers.features import UnknownWords
+from rerank.scorers.agreement import agreement_of, agreement_of_systems
+from rerank.scorers.unknown_words import UnknownWords
 from rerank.table import Column, Table
 
 if TYPE_CHECKING:
@@ -412,13 +414,16 @@ def examine(
         source = source.without_sources()
     made = isinstance(source, SystemLists)
     survey = ListSurvey(source.name, targets, models, findings, tokenize=tokenize, made=made)
-    survey.of_systems = source.agreement if isinstance(source, SystemLists) else None
+    defects = Defects(AVOID)
+    if isinstance(source, SystemLists) and not source.merged and targets:
+        marked = defects.marked(source.read(Findings()), Findings(), source.systems)
+        survey.of_systems = agreement_of_systems((lists for _, lists in marked), source.systems)
     form = ""
     with findings.counting():
         form = source.format.name
         source.documents = source.in_pieces()
         total = len(source)
-        lists = source.read(findings)
+        lists = defects.marked(source.read(findings), findings, source.systems)
         for _, kbest in progress(lists, label="documents", unit="documents", total=total):
             survey.add(kbest)
             totals.add(kbest)

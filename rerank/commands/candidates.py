@@ -142,7 +142,8 @@ def candidates(options: CandidatesOptions, notices: Notices) -> str:
       rerank candidates --model seq2seq:opus --source dev.zh --docs dev.ids --out dev.jsonl
     """
     from rerank.formats.translations import read_translation
-    from rerank.scorers.translator import Translator, open_engine
+    from rerank.scorers.models import open_engine
+    from rerank.scorers.translation_model import Translator
 
     file, docs, search = options.documents.file, options.documents.docs, options.finding
     kept, name = Path(f"{options.out}.part"), options.source

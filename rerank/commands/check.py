@@ -288,9 +288,9 @@ def _source(
         if count := documents.n_left_out:
             source = display(references[0])
             findings.add("sentence-without-reference", source=source, count=count, asked=True)
-        return made_lists(lists, findings, opened, documents, agreement=True)
+        return made_lists(lists, findings, opened, documents)
     stated = own_documents(lists)
-    return made_lists(lists, findings, opened, stated, agreement=bool(references))
+    return made_lists(lists, findings, opened, stated)
 
 
 def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:

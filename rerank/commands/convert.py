@@ -42,6 +42,12 @@ class Converted:
         type=click.Choice(["moses", "none"]),
         default=None,
     )
+    clean: bool = option(
+        "Take away what is surely no translation.\n\n"
+        "Closed reasoning, a code fence, control tokens at the ends, the prompt before all texts; "
+        "bytes as <0xC3><0xA9> become characters.",
+        default=False,
+    )
     n_best: int = option(
         "With --to documents: number of best documents, by total.", type=Whole(), default=1
     )
@@ -63,9 +69,7 @@ class Converted:
 class ConvertOptions:
     """Options of `rerank convert`."""
 
-    lists: ListFiles = part(
-        ListFiles, "Lists and documents", without={"systems", "missing"}, required={"kbest"}
-    )
+    lists: ListFiles = part(ListFiles, "Lists and documents", without={"missing"})
     converted: Converted = part(Converted, "Output")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
@@ -145,6 +149,8 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
             put = opened.enter_context(in_source_order(file, source.documents))
             for d, (_, kbest) in enumerate(run.read()):
                 n, sentences = n + kbest.n, sentences + len(kbest)
+                if converted.clean:
+                    kbest = with_texts(kbest, run.defects.cleaned)
                 if converted.escape is not None:
                     kbest = with_texts(kbest, FORMS[converted.escape])
                 if to == "first":
@@ -157,9 +163,11 @@ def write_converted(lists: Lists, converted: Converted, notices: Notices) -> str
             keys = {"document": converted.docs_out, "source": converted.source_out}
             for key, extra in zip([k for k, path in keys.items() if path], beside, strict=True):
                 extra.writelines(line + b"\n" for line in known[key])
+        removed = ", ".join(f"{kind} {n:,}" for kind, n in run.defects.removed.items() if n)
         return (
             f"{n:,} hypotheses of {sentences:,} sentences read as {as_read}, "
             f"written {'as' if out == '-' else f'to {display(out)} as'} {to}"
+            + (f"; taken away: {removed}" if removed else "")
         )
 
 

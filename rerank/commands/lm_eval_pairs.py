@@ -15,8 +15,8 @@ from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.options import option, part, record
-from rerank.report.measures import check_word_lists
 from rerank.runs.options import ListFiles, Messages, ReferenceFiles, form_option, printed
+from rerank.tuning.plan import refuse_repeated
 from rerank.values import FILE, TEXT, Pair, Whole
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Items:
 
     def check(self) -> None:
         """UsageError for two lists of words of one name."""
-        check_word_lists(self.word_lists)
+        refuse_repeated("--word-list", [name for name, _ in self.word_lists])
 
 
 @record

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from rerank.files.arrays import ArrayStore
 
-_NUMBERS = ("line_numbers", "sentences", "dense", "totals", "places")  # columns of `KBestRows`
+_NUMBERS = (
+    "line_numbers",
+    "sentences",
+    "dense",
+    "totals",
+    "places",
+    "truncated",
+)  # columns of `KBestRows`
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +223,7 @@ class KBestRows:
     totals: NDArray[np.float64]  # (n,), NaN where there is none
     sparse: SparseColumns  # (n,) with all names of its part of the file
     places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
+    truncated: NDArray[np.bool_] | None = None  # (n,) texts that the file calls cut off
 
     def __len__(self) -> int:
         return len(self.lines)

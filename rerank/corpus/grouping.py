@@ -174,6 +174,7 @@ class Grouping:
             totals=None if np.isnan(rows.totals).any() else rows.totals,
             lines=rows.lines,
             line_numbers=rows.line_numbers,
+            truncated=rows.truncated,
         )
 
     def report(self) -> None:
@@ -392,6 +393,7 @@ def with_sources(
         dense=np.zeros((g, rows.dense.shape[1])),
         totals=np.full(g, total),
         sparse=SparseColumns.empty(g),
+        truncated=None if rows.truncated is None else np.zeros(g, np.bool_),
     )
     order = np.insert(np.arange(n), offsets[gaps], n + np.arange(g))
     return concatenate([rows, new], store).in_order(order, store)

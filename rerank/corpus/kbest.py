@@ -51,6 +51,8 @@ class KBest:
     lines: TextColumn | None = None  # (n,) as they are in the file
     line_numbers: NDArray[np.int64] | None = None  # (n,) in the file, from 1; 0: not in the file
     side: Mapping[str, Sequence[bytes]] = field(default_factory=dict)  # (T,) lines of each kind
+    truncated: NDArray[np.bool_] | None = None  # (n,) the file calls them cut off, if it says so
+    defects: NDArray[np.uint8] | None = None  # (n,) `rerank.corpus.defects`; None: not looked for
 
     @classmethod
     def of(
@@ -141,8 +143,14 @@ class KBest:
 
     def top(self, k: int) -> KBest:
         """The first k candidates of each list."""
-        kept = self._part(slice(None), np.flatnonzero(places_of(self.counts) < k))
-        return replace(kept, offsets=offsets_of(np.minimum(self.counts, k)))
+        return self.where(places_of(self.counts) < k)
+
+    def where(self, kept: NDArray[np.bool_]) -> KBest:
+        """The candidates (n,) that are kept, with the ranks and lines that they had."""
+        if kept.all():
+            return self
+        counts = np.diff(np.concatenate([[0], np.cumsum(kept)])[self.offsets])
+        return replace(self._part(slice(None), np.flatnonzero(kept)), offsets=offsets_of(counts))
 
     def sentence(self, t: int) -> KBest:
         """The list of sentence t alone."""
@@ -168,6 +176,8 @@ class KBest:
             totals=None,
             lines=None,
             line_numbers=None,
+            truncated=None,
+            defects=None,
         )
 
     def reversed(self) -> KBest:
@@ -187,6 +197,8 @@ class KBest:
             lines=None if self.lines is None else self.lines.take(rows),
             line_numbers=None if self.line_numbers is None else self.line_numbers[rows],
             side={kind: lines[sentences] for kind, lines in self.side.items()},
+            truncated=None if self.truncated is None else self.truncated[rows],
+            defects=None if self.defects is None else self.defects[rows],
         )
 
 

@@ -10,6 +10,7 @@ are not where they should be by `rerank.corpus.alignment`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
@@ -196,6 +197,10 @@ def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
 
 def _characters(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
     """Characters beyond ASCII for which the other text has others of the same meaning."""
+    if (_chinese(profile), _chinese(other)) == ("traditional", "simplified"):
+        what = "traditional Chinese characters in place of simplified ones"
+        yield Difference("other-characters", what, profile.lines, "convert one with OpenCC")
+        return
     theirs: dict[str, str] = {}
     for character, _ in other.of_kind("character", PAIRED):
         theirs.setdefault(_plain(character), character)
@@ -216,6 +221,21 @@ def _characters(profile: TextProfile, other: TextProfile, _of_list: bool) -> Ite
         script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b in replaced.items())
         what, most = f"{characters} in place of {instead}", max(n for *_, n in pairs)
         yield Difference("other-characters", what, most, filter=f"sed -E {quote(script)}")
+
+
+def _chinese(profile: TextProfile) -> str:
+    """Whether a text has simplified or traditional Chinese characters; empty for neither, or both.
+
+    Of one form are those that GB 2312 or Big5 alone has.
+    """
+    counts = Counter[str]()
+    for character, n in profile.of_kind("character", 0.0):
+        if "\u4e00" <= character <= "\u9fff":
+            gb, big5 = (bool(character.encode(code, "ignore")) for code in ("gb2312", "big5"))
+            counts["simplified"] += n * (gb and not big5)
+            counts["traditional"] += n * (big5 and not gb)
+    (form, most), *_, (_, least) = counts.most_common() or [("", 0), ("", 0)]
+    return form if most >= MANY * max(1, profile.lines) and most > 5 * least else ""
 
 
 def _plain(character: str) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 AS_EMPTY, AS_ERROR, AS_SOURCE = "empty", "error", "source"  # of `--missing`
 AS_IT_IS, AS_NFC = "none", "nfc"  # of `--normalize`
+KEEP, AVOID, DROP = "keep", "avoid", "drop"  # of `--defects`
 
 
 def tokenize_option() -> Any:

@@ -106,13 +106,12 @@ def _variable(ctx: click.Context, flag: str = "") -> str:
 
 def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
     """UsageError for a variable of the environment that would be an option that there is not."""
-    known = {_variable(ctx, flag) for flag in options}
-    for name in sorted(os.environ):
-        if name.startswith(_variable(ctx)) and name not in known:
-            begin = len(_variable(ctx))  # which all have in common
-            near = difflib.get_close_matches(name[begin:], [one[begin:] for one in known], 1)
-            hint = f"see {ctx.command_path} --help"
-            hint = f"did you mean {name[:begin]}{near[0]}?" if near else hint
+    begin = _variable(ctx)
+    for name in sorted(name for name in os.environ if name.startswith(begin)):
+        known = {_variable(ctx, flag).removeprefix(begin) for flag in options}
+        if (end := name.removeprefix(begin)) not in known:
+            near = difflib.get_close_matches(end, known, 1)
+            hint = f"did you mean {begin}{near[0]}?" if near else f"see {ctx.command_path} --help"
             raise UsageError(f"{name} in the environment: no such option; {hint}")
 
 

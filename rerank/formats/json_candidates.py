@@ -48,6 +48,11 @@ _ALONE = {*TEXT, "role", _OF_TOKENS[-1]} - {"text", "message", "content", "seque
 ENVELOPES = ("response", "body", "result", "message", "modelOutput", "output")
 _COLUMN = re.compile("(.*?)_?([0-9]{1,9})")
 _OF_TEXT = re.compile("(?i)hyp|hypothesis|candidate|translation|output|pred|prediction|mt")
+_ABSENT = -9999.0  # what servers write for the logarithm of 0, and for numbers that they lack
+_STOPS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "reason")
+_CUT = re.compile(
+    r"(?i)length|(?:model_|context_|max_?)(?:output_|new_|total_)?(?:length|tokens?|window).*|.*_exceeded"
+)
 NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
 _SCORE_NAME = re.compile(
     r"(?i)score|prob|logp|nll|ppl|perplexity|comet|bleu|chrf|\bter\b|metric|qe$|reward|cost|loss"
@@ -161,6 +166,16 @@ def text_and_score(candidate: dict[str, Any]) -> tuple[Any, Any]:
     return text, _sum_of_tokens(candidate) if score is None else score
 
 
+def is_truncated(answer: Mapping[str, Any]) -> bool:
+    """Whether a candidate, or an answer with one, says that its text was cut off."""
+    if answer.get("truncated") is True or any(
+        isinstance(answer.get(key), str) and _CUT.fullmatch(answer[key]) for key in _STOPS
+    ):
+        return True
+    inner = (answer.get(key) for key in ("details", "incomplete_details", *ENVELOPES))
+    return any(isinstance(value, dict) and is_truncated(value) for value in inner)
+
+
 def plain_number(value: Any) -> Any:
     """A number that is written as a text, or stands alone in a list or an object."""
     if isinstance(value, str) and NUMBER.fullmatch(value.strip().encode("utf-8", "replace")):
@@ -172,16 +187,21 @@ def plain_number(value: Any) -> Any:
 
 
 def _sum_of_tokens(candidate: Mapping[str, Any]) -> float | None:
-    """The sum of the log-probabilities of a candidate's tokens; None where it has none."""
+    """The sum of the log-probabilities of a candidate's tokens; None where it has none.
+
+    NaN where one is missing: null but for the first, of which no server knows it, or the −9999 that
+    stands for it.
+    """
     for where in (candidate, candidate.get("logprobs"), candidate.get("details")):
         inner = where if isinstance(where, dict) else {}
         for tokens in (where, *map(inner.get, _OF_TOKENS)):
             if isinstance(tokens, list):
                 values = [t.get("logprob") if isinstance(t, dict) else t for t in tokens]
                 numbers = [value for value in values if isinstance(value, float | int)]
-                if numbers and len(numbers) + values.count(None) == len(values):
+                if numbers and all(value in (*numbers, None, "None", "null") for value in values):
+                    known = len(numbers) == len(values) - (values[0] is None)
                     with suppress(OverflowError):
-                        return math.fsum(numbers)
+                        return math.fsum(numbers) if known and min(numbers) > _ABSENT else math.nan
     return None
 
 

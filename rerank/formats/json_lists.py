@@ -13,6 +13,7 @@ its candidates, that came with them, but for an `id` that is a number.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from rerank.formats.json_candidates import (
     TEXT,
     Unread,
     is_list,
+    is_truncated,
     plain_number,
     plain_text,
     taken_candidates,
@@ -140,6 +142,7 @@ class JsonLines(CollectedFormat):
             raise builder.fault(
                 'expected whole answers, found a piece of a streamed one; ask with "stream": false'
             )
+        truncated = is_truncated(sentence)
         taken = taken_candidates(sentence)
         if taken is None:
             key = first_key(sentence, CANDIDATES)
@@ -154,7 +157,8 @@ class JsonLines(CollectedFormat):
         head = sentence
         keys = tuple(candidates[0]) if candidates and isinstance(candidates[0], dict) else ()
         for candidate, score in zip(candidates, scores or repeat(None), strict=False):
-            _add_candidate(builder, number, candidate, score, head, unread)
+            cut = truncated and len(candidates) == 1
+            _add_candidate(builder, number, candidate, score, head, unread, truncated=cut)
             head = {}
         unread.note_sentence(sentence, len(candidates), builder.line, builder.names or ())
         in_batch = not {*taken.within[:1]}.isdisjoint(_OF_BATCH)
@@ -356,6 +360,8 @@ def _add_candidate(
     score: Any,
     head: Mapping[str, Any],
     unread: Unread,
+    *,
+    truncated: bool,
 ) -> None:
     """Add a candidate: an object with a text, a text alone or with a number, or its subwords."""
     sparse = features = None
@@ -367,7 +373,7 @@ def _add_candidate(
                 f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
                 "this key"
             )
-        others = candidate
+        others, truncated = candidate, truncated or is_truncated(candidate)
         features, sparse = candidate.pop("features", None), candidate.pop("sparse", None)
         text, inside = text_and_score(candidate)
         score = inside if score is None else score
@@ -385,6 +391,11 @@ def _add_candidate(
         if value is not None and not isinstance(value, dict):
             raise builder.fault(f"expected an object at {name!r}, found {value!r:.60}")
     score = plain_number(score)
+    if isinstance(score, float) and math.isnan(score):
+        raise builder.fault(
+            "expected a log-probability of every token, found null or −9999 for one; a number that "
+            "is missing is not 0: ask for this candidate again, or leave `logprobs` out of all"
+        )
     if features is None:
         features = {} if score is None else {"score": score}
     if isinstance(score, list | dict):
@@ -407,7 +418,14 @@ def _add_candidate(
     total = None if score is None else builder.finite(score, "the total")
     sparse = {name: builder.finite(value, name) for name, value in (sparse or {}).items()}
     builder.add(
-        sentence, encoded, builder.names or (), values, total=total, sparse=sparse, kept=kept
+        sentence,
+        encoded,
+        builder.names or (),
+        values,
+        total=total,
+        sparse=sparse,
+        kept=kept,
+        truncated=truncated,
     )
 
 

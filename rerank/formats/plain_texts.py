@@ -39,6 +39,7 @@ _XML = re.compile(
     rb"tstset)\b)",
     re.IGNORECASE,
 )
+_TIMES = re.compile(rb"(?:\d+:)?\d\d:\d\d[.,]\d{3} +--> +(?:\d+:)?\d\d:\d\d[.,]\d{3}")
 _OPEN = re.compile(rb"\s*[\[{]+\s*")  # first line of JSON that is on several
 _WORD = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
@@ -94,8 +95,10 @@ def text_lines(
 
 
 def structure(head: Sequence[bytes]) -> str:
-    """What a file is whose lines are not texts: JSON, XML or a table; empty for a text."""
+    """What a file is whose lines are not texts: JSON, XML, subtitles, a table; else empty."""
     filled = list(filter(bytes.strip, head))
+    if any(map(_TIMES.match, filled[:5])):
+        return "subtitles with their times, as of SubRip or WebVTT"
     return _json(filled) or _xml(filled) or _table(filled)
 
 

@@ -53,6 +53,7 @@ class RowBuilder(Place):
         self._dense: list[NDArray[np.float64]] = []
         self._totals: list[float | None] = []
         self._sparse: list[Mapping[str, float]] = []
+        self._truncated: list[bool] = []
         self._size = 0
 
     def __len__(self) -> int:
@@ -78,11 +79,12 @@ class RowBuilder(Place):
         total: float | None = None,
         sparse: Mapping[str, float] | None = None,
         kept: bytes = b"",
+        truncated: bool = False,
     ) -> None:
         """Add a hypothesis of the current line.
 
         names: of each value, equal for the values of a label, which stand side by side; kept: bytes
-        for the format's `write`.
+        for the format's `write`; truncated: whether the file calls the text cut off.
         """
         values = self.in_order(names, values)
         text = text.strip(b" \t")
@@ -96,6 +98,7 @@ class RowBuilder(Place):
         self._values += values
         self._totals.append(total)
         self._sparse.append(sparse or {})
+        self._truncated.append(truncated)
         self._size += len(text) + len(kept) + 1 + len(values)
 
     def extend(
@@ -121,6 +124,7 @@ class RowBuilder(Place):
         self._dense.append(dense)
         self._totals += totals
         self._sparse += [{}] * n
+        self._truncated += [False] * n
         self._size += sum(self._sizes[-n:]) + len(kept) + n + dense.size
 
     def rows(self) -> KBestRows:
@@ -140,6 +144,7 @@ class RowBuilder(Place):
             totals=np.array(self._totals, np.float64),  # None becomes NaN
             sparse=SparseColumns.of(self._sparse),
             places=np.array(self._lines, np.int64),
+            truncated=np.array(self._truncated, np.bool_),
         )
         self._clear()
         return rows

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress, islice
+from itertools import compress, islice, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -53,6 +53,7 @@ _PLACEHOLDERS = (  # of WMT and Moses' tools; of pandas, Python and JSON
     *(b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION", b"nan", b"NaN", b"None", b"null"),
 )
 _WITHOUT_TEXT = {b"": "blank-reference", **dict.fromkeys(_PLACEHOLDERS, "placeholder-reference")}
+_BLANK, _FEWEST_BLANK = 0.05, 10  # share and number of blank lines that are no translations
 _SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 
 
@@ -341,7 +342,26 @@ def read_reference_texts(
         texts += read_texts_of(path, target, notices, model=model, role="reference")
         if target is None:
             target, model = len(texts[0].lines), display(path)
-    return texts
+    return [
+        _without_blank(text, target) if isinstance(target, Documents) else text for text in texts
+    ]
+
+
+def _without_blank(text: Translation, documents: Documents) -> Translation:
+    """A reference that lacks the sentences of documents whose lines in it are all blank.
+
+    A single blank line may be the translation of one: of documents of a sentence, a share of
+    `_BLANK` of all lines has to be blank.
+    """
+    blank = [line is not None and not line.strip() for line in text.lines]
+    if not any(blank) or all(blank):
+        return text
+    lines = list(text.lines)
+    many = sum(blank) >= max(_FEWEST_BLANK, _BLANK * len(blank))
+    for a, b in pairwise(documents.starts):
+        if all(blank[a:b]) and (b - a > 1 or many):
+            lines[a:b] = [None] * (b - a)
+    return Translation(text.name, lines)
 
 
 def complete(

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import column_names
+from rerank.corpus.defects import whole
 from rerank.corpus.kbest import KBest
 from rerank.files.compilation import njit
 from rerank.metrics import bleu
@@ -84,7 +85,7 @@ def chosen_agreement(kbest: KBest, votes: Floats, rows: Sequence[int]) -> list[f
     metric, texts, agreements = Chrf(), kbest.texts.to_list(), list[float | None]()
     for (a, b), row in zip(pairwise(np.unique(kbest.offsets).tolist()), rows, strict=True):
         others = votes[a:b].copy()
-        others[row - a] -= 1.0
+        others[row - a] = max(0.0, others[row - a] - 1.0)
         pairs = [[texts[row]]] * (b - a), [[text] for text in texts[a:b]]
         n, scores = float(others.sum()), metric.scores(metric.statistics(*pairs))
         agreements.append(round(float(scores @ others) / n, _DECIMALS) if n > 0 else None)
@@ -156,7 +157,9 @@ class SystemAgreement:
     def _indicators(self, kbest: KBest) -> Floats:
         """Which systems each candidate is the output of, (n, M)."""
         names = column_names(kbest.labels)
-        return kbest.dense[:, [names.index(label) for label in self._labels]]
+        return (
+            kbest.dense[:, [names.index(label) for label in self._labels]] * whole(kbest)[:, None]
+        )
 
 
 def _spans(kbest: KBest) -> list[slice]:

@@ -175,7 +175,9 @@ def evaluate(
         role = OPTIMISED if name in tuned else NOT_OPTIMISED if objective else None
         return compared(metric, rows, n_references, seed, role)
 
-    programs = {k: m for k, m in metrics[1].items() if isinstance(m, ProgramMetric)}
+    def scored(metric: TextMetric | ProgramMetric, texts: EvaluatedTexts) -> list[MetricScore]:
+        return compare(metric.name, metric, _rows(metric, documents, texts))
+
     named: dict[str, TextMetric] = {"bleu": bleu}
     named |= {k: m for k, m in metrics[1].items() if not isinstance(m, ProgramMetric)}
     rows = {name: _rows(metric, documents, texts) for name, metric in named.items()}
@@ -186,32 +188,23 @@ def evaluate(
             notices.add("metric-left-out", name=name)
             del named[name]
     scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
-    means = {
-        name: compare(name, metric, _rows(metric, documents, texts))
-        for name, metric in programs.items()
-    }
+    programs = {k: m for k, m in metrics[1].items() if isinstance(m, ProgramMetric)}
+    means = {name: scored(metric, texts) for name, metric in programs.items()}
     readable = {}
     if plain is not None:
         for name, metric in named.items():
-            metric = type(metric)("13a") if isinstance(metric, Bleu) else metric
-            readable[name] = compare(metric.name, metric, _rows(metric, documents, plain))
+            readable[name] = scored(
+                type(metric)("13a") if isinstance(metric, Bleu) else metric, plain
+            )
     for name, files in line_scores.items():
         sums = _sums_of_lines([values for values, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
-    words = {}
-    for name, of_class in _rows_of_classes(classes, documents, texts, bleu.split).items():
-        f1 = compare("", WordF1(name), of_class)
-        words[name] = [
-            WordClassScore(
-                100 * matches / n if n else None,
-                100 * matches / expected if expected else None,
-                *(n, expected, score),
-            )
-            for (matches, n, expected), score in zip(of_class.sum(axis=0).tolist(), f1, strict=True)
-        ]
-    oracle = None if extremes is None else _score(extremes.best)
-    anti_oracle = None if extremes is None else _score(extremes.worst)
+    words = {
+        name: _word_scores(of_class, compare("", WordF1(name), of_class))
+        for name, of_class in _rows_of_classes(classes, documents, texts, bleu.split).items()
+    }
+    oracle, anti_oracle = (None, None) if extremes is None else map(_score, extremes)
     kinds: dict[str, Mapping[str, Sequence[Any]]]
     kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": words}
     systems: list[System] = []
@@ -228,7 +221,10 @@ def evaluate(
         systems.append(system)
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
-    _note_length(systems[len(systems) > 1 :], ratio, notices)
+    for system in systems[len(systems) > 1 :]:
+        if ratio is not None and abs(system.length_ratio - ratio) > FAR:
+            figures = {"ratio": f"{system.length_ratio:.3f}", "tuned": f"{ratio:.3f}"}
+            notices.add("length-ratio", source=system.name, **figures)
     return Evaluation(
         tuple(systems),
         _documents(documents, rows["bleu"]),
@@ -241,12 +237,16 @@ def evaluate(
     )
 
 
-def _note_length(systems: Sequence[System], tuned: float | None, notices: Notices) -> None:
-    """Notice of systems whose length ratio is far from that of outputs in tuning."""
-    for system in systems:
-        if tuned is not None and abs(system.length_ratio - tuned) > FAR:
-            ratio, before = f"{system.length_ratio:.3f}", f"{tuned:.3f}"
-            notices.add("length-ratio", source=system.name, ratio=ratio, tuned=before)
+def _word_scores(rows: Rows, f1: Sequence[MetricScore]) -> list[WordClassScore]:
+    """Precision, recall and F1 of each system, from statistics (D, systems, 3) of a class."""
+    return [
+        WordClassScore(
+            100 * matches / n if n else None,
+            100 * matches / expected if expected else None,
+            *(n, expected, score),
+        )
+        for (matches, n, expected), score in zip(rows.sum(axis=0).tolist(), f1, strict=True)
+    ]
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -19,6 +18,7 @@ from rerank.notices import Notices, Printer
 from rerank.options import option, part, record
 from rerank.registry import METRICS, PROGRAM, attribute
 from rerank.runs.options import Messages, ReferenceFiles, form_option
+from rerank.tuning.plan import refuse_repeated
 from rerank.values import FILE, FOLDER, SEED, TEXT, MemberName, Pair, Whole
 
 if TYPE_CHECKING:
@@ -60,18 +60,6 @@ class MetricName(MemberName):
         if name in self.choices:
             self.fail(f"{name}=…: {name} is a metric of rerank; take another name", param, ctx)
         return value
-
-
-def check_word_lists(lists: Sequence[tuple[str, str]]) -> None:
-    """UsageError for two lists of words of one name."""
-    if twice := _twice(name for name, _ in lists):
-        raise UsageError(f"--word-list {twice}=…: two of one name; give one")
-
-
-def _twice(names: Iterable[str]) -> str | None:
-    """The first of the names that stand twice."""
-    counts = Counter(names)
-    return next((name for name, n in counts.items() if n > 1), None)
 
 
 METRIC = MetricName(METRICS, *_OTHERS)
@@ -156,12 +144,13 @@ class MeasureOptions:
 
     def check(self) -> None:
         """UsageError for two lists of words, or two programs, of one name."""
-        check_word_lists(self.word_lists)
+        refuse_repeated("--word-list", [name for name, _ in self.word_lists])
         programs = [name for name, mark, _ in self._metrics if mark]
-        if twice := _twice([*programs, *dict(self.scores)]):
-            raise UsageError(
-                f"--metric {twice}=…: two kinds of values of one name; take another name"
-            )
+        refuse_repeated(
+            "--metric",
+            [*programs, *dict(self.scores)],
+            "two kinds of values of one name; take another name",
+        )
 
     @property
     def _metrics(self) -> list[tuple[str, str, str]]:
@@ -264,8 +253,7 @@ class DecodingFiles:
     def systems(self) -> list[str]:
         """Names of all outputs, the baseline first; UsageError for two of one name."""
         names = [*SYSTEMS, *(name for name, _ in self.beside)]
-        if twice := _twice(names):
-            raise UsageError(f"--beside {twice}=…: another output has this name; take another one")
+        refuse_repeated("--beside", names, "another output has this name; take another one")
         return names
 
 

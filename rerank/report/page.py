@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -22,14 +22,16 @@ from rerank.report.explanation import word_runs
 from rerank.report.run_report import LEAST, ChangedSentence, ReportedDocument, RunReport
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from markupsafe import Markup
 
 ENDS = 5  # documents that gained most, and that lost most, which stand before all others
 FEATURES, CHANGES = 8, 5  # of features and of changes of words those that stand before others
 
 
-def render(report: RunReport) -> str:
-    """The page."""
+@cache
+def _template() -> Template:
+    """Of the page; to compile it takes most of the time of a small report."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -43,6 +45,11 @@ def render(report: RunReport) -> str:
     environment.filters.update(visible=visible, signed=signed, figure=_figure, p=p_text, name=_name)
     environment.globals.update(runs=_runs, names=NAMES, sign=sign, direction=direction)
     environment.globals.update(significant=SIGNIFICANT, least=LEAST, mixed=MIXED)
+    return environment.get_template("report.html")
+
+
+def render(report: RunReport) -> str:
+    """The page."""
     folder = files("rerank.report") / "html"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     hashes = [
@@ -54,7 +61,7 @@ def render(report: RunReport) -> str:
     gains = [d.gain or 0.0 for d in report.documents]
     features = [feature for feature in explanation.ranked() if feature[1] or feature[2]]
     features.sort(key=lambda feature: -abs(feature[2]))
-    return environment.get_template("report.html").render(
+    return _template().render(
         report=report,
         base=base,
         ours=ours,

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from rerank.corpus.columns import Label, column_names
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, NamedLists, items
-from rerank.corpus.reading import AS_ERROR, AS_SOURCE
+from rerank.corpus.reading import AS_ERROR, AS_SOURCE, AVOID, DROP
 from rerank.errors import ArgumentError, InputError, SideError, StoppedEarly, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.cache import Cache
@@ -39,7 +40,7 @@ from rerank.runs.lists import (
 from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
 from rerank.runs.run import LinearModel, Run
 from rerank.runs.search import Scorers, Search
-from rerank.runs.systems import SystemLists, made_lists
+from rerank.runs.systems import made_lists
 from rerank.scorers.agreement import (
     AGREEMENT,
     CONSENSUS,
@@ -47,8 +48,9 @@ from rerank.scorers.agreement import (
     RULE,
     VOTES,
     Agreement,
-    one_output_each,
+    agreement_of_systems,
 )
+from rerank.scorers.defects import DefectFeature
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import check_names, glossary_value
@@ -57,7 +59,6 @@ from rerank.scorers.numbers import LineValues, NumberLines, ScoreSource, SystemS
 from rerank.scorers.score_files import FileScorer, ListInfo
 
 if TYPE_CHECKING:
-    from rerank.metrics.agreement import SystemAgreement
     from rerank.scorers.programs import Estimator  # loads numba
 
 
@@ -132,13 +133,7 @@ def open_run(
             cache = cache or options.machine.open_cache(notices)
             for program in programs:
                 program.keep_in(cache)
-        if options.scorers.agreement:
-            counted = source.agreement if isinstance(source, SystemLists) else None
-            scorers.agreement = Agreement(source.systems, counted)
-        needed = _needed(source.lists, scorers, programs)
-        if SOURCE in needed:
-            source.find_sources()
-        check_files(needed, source.kinds if check_side else needed.keys() & source.kinds)
+        _find_side(source, _needed(source.lists, scorers, programs), options, check=check_side)
         source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
         if documents is None and isinstance(source, KBestFile):
             source.documents = source.find_documents(notices)
@@ -157,13 +152,14 @@ def open_run(
             programs=programs,
             metrics=numbers.metrics(metrics),
         )
+        with watch.lap("lists"):  # before anything is scored
+            _read_first(run, announce)
         with _faults(run, copies):
-            if lists.missing == AS_ERROR:
-                with watch.lap("lists"):  # before anything is scored
-                    deque(run.read_unreported(), maxlen=0)
             with watch.lap("models"):
                 for model in run.scorers:
                     model.progress = progress
+                    if model is run.kinds.agreement:
+                        continue  # it has chosen
                     if line := model.choose(kbest for _, kbest in run.read_unreported()):
                         announce(line)
             if options.sharing.shard is not None:
@@ -276,6 +272,7 @@ def _without_weights(
     Where nothing tells documents apart, each sentence is one.
     """
     way = "as likely as they have votes, whatever scores the lists have"
+    settings = settings.avoiding_defects()
     if not search.uniform:
         settings = settings.with_agreement()
         of_systems = lists.systems and not lists.merged
@@ -289,6 +286,18 @@ def _without_weights(
     return settings, replace(lists, by_name=True), lines
 
 
+def _read_first(run: Run[ListSource], announce: Printer) -> None:
+    """Read lists of which all must be known before any is scored; held, where memory allows."""
+    if run.options.scorers.agreement or run.defects.mode == AVOID:
+        _ = run.sizes
+    if run.options.scorers.agreement:
+        add_agreement(run, announce, merged=bool(run.source.lists.merged))
+    if run.defects.mode == AVOID:
+        add_defects(run)
+    elif run.source.lists.missing == AS_ERROR:
+        deque(run.read_unreported(), maxlen=0)
+
+
 def _source(
     lists: Lists,
     notices: Notices,
@@ -300,14 +309,28 @@ def _source(
     lists.check()
     if lists.made:
         store = ArrayStore.of_process(options.sharing.memory)
-        agreement = options.scorers.agreement
-        return made_lists(lists, notices, copies, documents, store=store, agreement=agreement)
+        return made_lists(lists, notices, copies, documents, store=store)
     path = copies.copied(lists.kbest)
     scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
     file = KBestFile(path, replace(lists, kbest_scores=scores), documents=documents)
     check_readable([lists.docs] if lists.docs else [])
     _ = file.format  # a file that is no list is refused before models are opened
     return file
+
+
+def _find_side(
+    source: ListSource, needed: Mapping[str, str], options: RunOptions, *, check: bool
+) -> None:
+    """Have the side information read that is needed; UsageError for what lacks or is not needed.
+
+    needed: kinds, and an option that needs each; check: whether others are refused. Sources are of
+    use where candidates that repeat them are to be avoided.
+    """
+    avoids = options.scorers.defects in (AVOID, DROP)
+    if SOURCE in needed or avoids:
+        source.find_sources()
+    kinds = source.kinds if check else needed.keys() & source.kinds
+    check_files(needed, kinds - ({SOURCE} - needed.keys() if avoids else set()))
 
 
 def _needed(lists: Lists, scorers: Scorers, programs: Sequence[Estimator]) -> dict[str, str]:
@@ -416,17 +439,28 @@ class _Numbers:
 
 
 def memory_run(
-    documents: Iterable[Document], scorers: Scorers, sparse: Collection[str], notices: Notices
+    documents: Iterable[Document],
+    scorers: Scorers,
+    sparse: Collection[str],
+    notices: Notices,
+    defects: str | None = None,
 ) -> Run[MemoryLists]:
-    """A run through documents in memory; sparse: names of features that a candidate may lack."""
-    return Run(
+    """A run through documents in memory; sparse: names of features that a candidate may lack.
+
+    defects: what happens to candidates that are no translations, as `--defects`.
+    """
+    options = settings_of(RunOptions)
+    run = Run(
         MemoryLists(documents, scorers.all, sparse),
         scorers,
         notices,
         origins={scorer.name: f"scorer {scorer.name!r}" for scorer in scorers.all},
         store=ArrayStore.of_process(None),
-        options=settings_of(RunOptions),
+        options=replace(options, scorers=replace(options.scorers, defects=defects)),
     )
+    if run.defects.mode == AVOID:
+        add_defects(run)
+    return run
 
 
 class MemoryLists(Source):
@@ -484,23 +518,31 @@ class MemoryLists(Source):
             yield document.id, kbest
 
 
-def add_agreement(run: Run[MemoryLists]) -> None:
-    """Add the feature `agreement`, unless the documents have it; they are read once more."""
-    counted: SystemAgreement | None = None
-    run.source.keep()
-    lists = [kbest for _, kbest in run.read_unreported() if kbest.n]
-    if lists and AGREEMENT in column_names(lists[0].labels):
-        return
-    labels = [*run.systems]
-    if labels and all(one_output_each(kbest, labels) for kbest in lists):
-        from rerank.metrics.agreement import SystemAgreement  # numba
+def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool = False) -> None:
+    """Add the feature `agreement`, where the lists do not have it; they are read once more.
 
-        counted = SystemAgreement(labels)
-        for kbest in lists:
-            counted.add(kbest)
+    merged: whether lists are merged
+    with outputs of systems, whose agreement in all sentences is then not counted.
+    """
+    run.source.keep()
+    lists = [kbest for _, kbest in islice(run.read_unreported(), 1)]
+    for kbest in lists:
+        if AGREEMENT in column_names(kbest.labels) and not run.options.scorers.agreement:
+            return
+    counted = None
+    if run.systems and not merged:
+        counted = agreement_of_systems((kbest for _, kbest in run.read_unreported()), run.systems)
     run.kinds.agreement = Agreement(run.systems, counted)
-    if line := run.kinds.agreement.choose(lists):
-        log.info(line)
+    if line := run.kinds.agreement.choose(kbest for _, kbest in run.read_unreported()):
+        announce(line)
+
+
+def add_defects(run: Run[Any]) -> None:
+    """Add the feature `defects` if the lists have some, of a run that avoids them."""
+    run.source.keep()
+    deque(run.read_unreported(), maxlen=0)
+    if run.defects.some:
+        run.kinds.defects = DefectFeature()
 
 
 def _checked(document: object) -> Document:

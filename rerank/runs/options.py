@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
-from rerank.corpus.reading import AS_SOURCE, DocumentOptions, ReadingOptions
+from rerank.corpus.reading import AS_SOURCE, AVOID, DROP, KEEP, DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
 from rerank.formats.document_files import UnsegmentedText
@@ -239,6 +239,16 @@ class ScorerOptions:
         "consensuschrf and consensusdocbleu; those that the list has are not added.",
         default=False,
     )
+    defects: str | None = option(
+        "Candidates that are no translations: keep, avoid or drop them.\n\n"
+        "Cut off, looping, untranslated, with a prompt or reasoning,; "
+        "where a sentence has others, avoid takes one of these, by the feature `defects`, and drop "
+        "leaves out the rest. Default: avoid without --weights, and with weights that have "
+        "`defects`; else keep.",
+        type=click.Choice([KEEP, AVOID, DROP]),
+        default=None,
+        rare=True,
+    )
     glossary: str | None = option(
         "Terms, as feature glossary: minus the number of those not translated; needs --source.\n\n"
         "Lines of the file: source term, TAB, translations with | between them. Each term "
@@ -434,15 +444,23 @@ class RunOptions:
         The lists of systems have the feature `agreement` if the weights have it.
         """
         from rerank.scorers.agreement import AGREEMENT  # numpy
+        from rerank.scorers.defects import DEFECTS
 
         models = tuple(model.as_tuned(weights.provenance) for model in self.scorers.lm)
         tuned = replace(self, scorers=replace(self.scorers, lm=models))
         has_agreement = self.lists.made and AGREEMENT in weights.dense
+        if DEFECTS in weights.dense:
+            tuned = tuned.avoiding_defects()
         return tuned.with_agreement() if has_agreement else tuned
 
     def with_agreement(self) -> RunOptions:
         """These options with features of agreement."""
         return replace(self, scorers=replace(self.scorers, agreement=True))
+
+    def avoiding_defects(self) -> RunOptions:
+        """These options with candidates that are no translations avoided, unless one says else."""
+        how = self.scorers.defects or AVOID
+        return replace(self, scorers=replace(self.scorers, defects=how))
 
     def check(self) -> None:
         """UsageError for pairs of candidates that the lists do not have."""

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from decoders.table import Decoder, automatic
+from rerank.corpus.defects import Defects
 from rerank.corpus.kbest import KBest, NamedLists
+from rerank.corpus.reading import KEEP
 from rerank.errors import UsageError
 from rerank.files.arrays import ArrayStore, size_text
 from rerank.files.paths import FilePath, display
@@ -26,6 +28,7 @@ from rerank.runs.lists import Source
 from rerank.runs.search import Scorers, Search, row_of, search_documents
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import CONSENSUS, has_scores
+from rerank.scorers.defects import DEFECTS
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
 
 if TYPE_CHECKING:
@@ -118,6 +121,7 @@ class Run(Generic[SourceT]):
         self.shard: Shard | None = None
         self.programs, self.metrics, self.watch = programs, metrics, watch or Stopwatch()
         self.unfinished: list[DocumentFeatures] = []
+        self.defects = Defects(options.scorers.defects or KEEP)
         self._held: list[NamedLists] = []
 
     @property
@@ -144,8 +148,7 @@ class Run(Generic[SourceT]):
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, of a shard those that are dealt to it, with a progress bar."""
-        documents = self._held or self.source.read(self.notices, self.store)
-        timed = self.watch.timed(documents, "lists")
+        timed = self.watch.timed(self._held or self._documents(self.notices), "lists")
         total = len(self.source)
         if (shard := self.shard) is not None:
             total = len(shard.documents)
@@ -155,7 +158,12 @@ class Run(Generic[SourceT]):
     def read_unreported(self) -> Iterable[NamedLists]:
         """Each document, without notices and progress."""
         self.source.keep()
-        return self._held or self.source.read(Notices(), self.store)
+        return self._held or self._documents(Notices())
+
+    def _documents(self, notices: Notices) -> Iterator[NamedLists]:
+        """Each document, with the defects of its candidates as `--defects` says."""
+        documents = self.source.read(notices, self.store)
+        return self.defects.marked(documents, notices, self.systems)
 
     @cached_property
     def sizes(self) -> tuple[list[list[int]], int, int]:
@@ -169,7 +177,7 @@ class Run(Generic[SourceT]):
         words = size = sentences = 0
         held: list[NamedLists] | None = []
         self.source.keep()
-        for name, kbest in self.watch.timed(self.source.read(notices, self.store), "lists"):
+        for name, kbest in self.watch.timed(self._documents(notices), "lists"):
             counts.append(kbest.counts[kbest.counts > 0].tolist())
             sentences += len(kbest)
             words += sum(len(text.split()) for text in kbest.texts.to_list())
@@ -395,9 +403,14 @@ class LinearModel:
         )
 
     def vector(self, space: FeatureSpace, notices: Notices) -> Array:
-        """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""
+        """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`.
+
+        What has a weight of itself has it where no file gives weights, and defects always have it:
+        `--default-weight` is of features that may be good or bad.
+        """
+        own = {n: (v,) for n, v in space.presets.items() if not self.source or n == DEFECTS}
         return vector(
-            self.weights,
+            replace(self.weights, dense={**own, **self.weights.dense}),
             space.labels,
             default=self.default,
             presets=space.presets,

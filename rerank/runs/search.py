@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rerank.metrics.consensus import ExpectedUtility
     from rerank.runs.options import ScorerOptions
     from rerank.scorers.agreement import Agreement
+    from rerank.scorers.defects import DefectFeature
     from rerank.scorers.features import DocumentFeatures, FeatureSource
     from rerank.scorers.glossary import GlossaryScores
     from rerank.scorers.programs import Estimator
@@ -246,6 +247,7 @@ class Scorers:
     """The scorers of a run by kind, in the order of their features."""
 
     agreement: Agreement | None = None
+    defects: DefectFeature | None = None
     models: Sequence[FeatureSource] = ()
     score_files: Sequence[FileScorer] = ()
     plugins: Sequence[FeatureSource] = ()
@@ -256,7 +258,8 @@ class Scorers:
         """All of them."""
         agreement = [] if self.agreement is None else [self.agreement]
         glossary = [] if self.glossary is None else [self.glossary]
-        return [*agreement, *self.models, *self.score_files, *self.plugins, *glossary]
+        defects = [] if self.defects is None else [self.defects]
+        return [*agreement, *defects, *self.models, *self.score_files, *self.plugins, *glossary]
 
     def summary(self) -> dict[str, object]:
         """What scorers add to a summary of the run, by key."""

@@ -23,7 +23,6 @@ from functools import cached_property, partial
 from hashlib import sha256
 from itertools import chain, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,9 +56,6 @@ from rerank.runs.lists import (
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import CONSENSUS, VOTES, votes_of
 
-if TYPE_CHECKING:
-    from rerank.metrics.agreement import SystemAgreement
-
 NO_LISTS: Mapping[str, KBest] = MappingProxyType({})
 _DIGEST_DIGITS = 6  # in a label
 PREFIX = "sys"  # of the names of indicator features
@@ -71,8 +67,7 @@ _NEARLY_ALL = 0.9  # of the lines of other systems, which have what one lacks
 class SystemLists(ListSource):
     """Lists made of outputs of systems and of merged lists; their candidates are in memory.
 
-    texts: of each system by name, and merged: the lists by name, whose candidates `make` joins;
-    agreement: of the systems, if it is asked for and no list is merged with them.
+    texts: of each system by name, and merged: the lists by name, whose candidates `make` joins.
     """
 
     def __init__(
@@ -91,19 +86,12 @@ class SystemLists(ListSource):
         self.texts, self.merged = texts, merged
         labels = labels_of([*texts, *merged])
         self.systems = dict(zip(labels, [*texts, *merged], strict=True))
-        self.agreement: SystemAgreement | None = None
         self._rows: list[KBestRows] = []
 
-    def make(self, notices: Notices, store: ArrayStore, *, agreement: bool) -> None:
+    def make(self, notices: Notices, store: ArrayStore) -> None:
         """Make the lists; where they are too large for memory, in files of a store."""
-        from rerank.metrics.agreement import SystemAgreement  # numba
-
-        if agreement and not self.merged:
-            self.agreement = SystemAgreement([*self.systems])
         n = size = 0
         for kbest in self._documents(notices):
-            if self.agreement is not None:
-                self.agreement.add(kbest)
             lines = [self.documents.line(kbest.first + t) for t in range(len(kbest))]
             rows = KBestRows(
                 labels=kbest.labels,
@@ -179,7 +167,6 @@ def made_lists(
     documents: Documents | None = None,
     *,
     store: ArrayStore = IN_MEMORY,
-    agreement: bool = False,
 ) -> SystemLists:
     """Lists made of the outputs of systems, and of merged lists; `copies` closes what is opened.
 
@@ -215,7 +202,7 @@ def made_lists(
     if lists.by_name:
         texts, merged = dict(sorted(texts.items())), dict(sorted(merged.items()))
     source = SystemLists(lists, documents, texts, merged)
-    source.make(notices, store, agreement=agreement)
+    source.make(notices, store)
     copies.callback(MADE_OF.pop, source.name, None)
     MADE_OF[source.name] = source.place
     return source

@@ -535,7 +535,7 @@ def note_language(
     """
     import numpy as np
 
-    from rerank.scorers.features import UnknownWords
+    from rerank.scorers.unknown_words import UnknownWords
 
     counts = np.bincount(text.tokens, minlength=len(words)).tolist()
     UnknownWords.of(dict(zip(words, counts, strict=True)), vocabulary).warn_of_language(

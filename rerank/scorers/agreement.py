@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from rerank.corpus.columns import column_names, places_of
+from rerank.corpus.defects import whole
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
 from rerank.formats.weights import OF_AGREEMENT
@@ -192,6 +193,18 @@ class MeanAgreement:
         )
 
 
+def agreement_of_systems(lists: Iterable[KBest], labels: Iterable[str]) -> SystemAgreement | None:
+    """The agreement of the systems of these features; None where one has several candidates."""
+    from rerank.metrics.agreement import SystemAgreement  # numba
+
+    counted = SystemAgreement([*labels])
+    for kbest in lists:
+        if not one_output_each(kbest, [*labels]):
+            return None
+        counted.add(kbest)
+    return counted
+
+
 def one_output_each(kbest: KBest, labels: Sequence[str]) -> bool:
     """Whether each system of these features has one candidate of a sentence at most."""
     names, starts = column_names(kbest.labels), np.unique(kbest.offsets)[:-1]
@@ -200,10 +213,14 @@ def one_output_each(kbest: KBest, labels: Sequence[str]) -> bool:
 
 
 def votes_of(kbest: KBest) -> Floats:
-    """Votes (n,) that each line of a list stands for: its feature `votes`, otherwise 1."""
+    """Votes (n,) that each line of a list stands for: its feature `votes`, otherwise 1.
+
+    A candidate with a defect has none where its sentence has a better one.
+    """
     names = column_names(kbest.labels)
     votes = kbest.dense[:, names.index(VOTES)] if VOTES in names else np.ones(kbest.n)
-    return np.where(votes > 0, votes, 1.0)  # none of a source line (`--missing source`)
+    votes = np.where(votes > 0, votes, 1.0)  # none of a source line (`--missing source`)
+    return votes * whole(kbest)
 
 
 def has_scores(kbest: KBest, besides: Collection[str] = ()) -> bool:

@@ -49,13 +49,21 @@ class ListTexts:
 
     @classmethod
     def of(cls, kbest: KBest, kinds: Sequence[str] = ()) -> ListTexts:
-        """The hypotheses of k-best lists, with these kinds of their side information."""
+        """The hypotheses of k-best lists, with these kinds of their side information.
+
+        Numbers of sentences count those with candidates, and are 0 for others.
+        """
         text = b"".join(line + b"\n" for line in kbest.texts.to_list())
         chosen = not np.array_equal(kbest.ranks, places_of(kbest.counts))
         present = np.flatnonzero(kbest.counts)
+        places = np.where(kbest.counts > 0, np.cumsum(kbest.counts > 0), 0)
         side = {}
         for kind in kinds:
-            lines = _among_present(kind, kbest)
+            from lm.side_information import NUMBERS  # torch
+
+            lines: Sequence[bytes] = kbest.side[kind]
+            if kind in NUMBERS:
+                lines = [b"%d" % (places[n - 1] if n else 0) for n in map(int, lines)]
             side[kind] = b"".join(lines[t] + b"\n" for t in present.tolist())
         return cls(text, kbest.counts[present], chosen, side)
 
@@ -100,18 +108,6 @@ class ListTexts:
             return False
         pairs = zip(self.lists(), cached.lists(), strict=True)
         return all(other.startswith(text) for text, other in pairs)
-
-
-def _among_present(kind: str, kbest: KBest) -> Sequence[bytes]:
-    """Lines of side information; numbers of sentences count those with candidates, 0 for others."""
-    from lm.side_information import NUMBERS
-
-    lines = kbest.side[kind]
-    if kind not in NUMBERS:
-        return lines
-    places = np.where(kbest.counts > 0, np.cumsum(kbest.counts > 0), 0)
-    numbers = [int(line) for line in lines]
-    return [b"%d" % (places[number - 1] if number else 0) for number in numbers]
 
 
 def flat(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -250,39 +246,6 @@ class GrowingShard:
         if self._grown:
             self._write()
             self._grown = False  # not before: a signal may end the writing
-
-
-class AnswerStore(GrowingShard):
-    """Answers by the digest of a request, `answers`, those about one document in a shard."""
-
-    def __init__(self, cache: Cache | None, group: str, name: str) -> None:
-        super().__init__()
-        self._cache, self._group, self._name = cache, group, name
-        self.answers: dict[bytes, float] = self._stored()
-
-    def _stored(self) -> dict[bytes, float]:
-        """The answers in the cache, which may be anybody's."""
-        arrays = None if self._cache is None else self._cache.get(self._group, self._name)
-        if self._cache is None or arrays is None:
-            return {}
-        keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
-        sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
-        if not (sound and keys.shape == (KEY_BYTES * len(numbers),) and np.isfinite(numbers).all()):
-            self._cache.refuse(self._group, self._name)
-            return {}
-        return dict(zip(split_keys(keys), numbers.tolist(), strict=True))
-
-    def enter(self, answers: Mapping[bytes, float]) -> None:
-        """Add answers."""
-        self.answers.update(answers)
-        self._grown = self._grown or bool(answers)
-
-    def _write(self) -> None:
-        if self._cache is not None:
-            self.answers |= self._stored()  # other documents may begin alike
-            keys = np.frombuffer(b"".join(self.answers), np.uint8)
-            arrays = {"key": keys, "answer": np.array([*self.answers.values()])}
-            self._cache.put(self._group, self._name, arrays)
 
 
 class HistoryProblem(GrowingShard, DocumentProblem):

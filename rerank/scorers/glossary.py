@@ -78,7 +78,10 @@ class Glossary:
         self._by_first: dict[str, list[int]] = {}
         for i, words in enumerate(self._sources):
             self._by_first.setdefault(self._stem(words[0]), []).append(i)
-        self._targets = [[*map(self._pattern, term.targets)] for term in terms]
+        self._targets = [
+            [re.compile(_joined(map(self._ending, self.tokens(text)))) for text in term.targets]
+            for term in terms
+        ]
 
     @classmethod
     def read(cls, path: FilePath, value: str, notices: Notices) -> Glossary:
@@ -134,7 +137,11 @@ class Glossary:
                 for i in self._by_first.get(first, ()):
                     term = self._sources[i]
                     here = words[start : start + len(term)]
-                    if len(here) == len(term) and all(map(self._same, term, here)):
+                    pairs = zip(term, here, strict=False)
+                    if len(here) == len(term) and all(
+                        word == ours or re.fullmatch(self._ending(ours), word)
+                        for ours, word in pairs
+                    ):
                         matches.append((-len(term), start, i))
         covered, terms = set[int](), set[int]()
         for size, start, i in sorted(matches):
@@ -153,18 +160,10 @@ class Glossary:
         inflected = self._inflection and len(word) >= _STEM and word.isalpha()
         return word[: max(_STEM, len(word) - _CUT)] if inflected else word
 
-    def _same(self, term: str, word: str) -> bool:
-        """Whether a word of a text is that of a term."""
-        return term == word or re.fullmatch(self._ending(term), word) is not None
-
     def _ending(self, word: str) -> str:
         stem = self._stem(word)
         more = f"[^\\W\\d_]{{0,{_ENDING}}}" if self._inflection and len(word) >= _STEM else ""
         return re.escape(stem) + (more if word.isalpha() else "")
-
-    def _pattern(self, target: str) -> re.Pattern[str]:
-        words = map(self._ending, self.tokens(target))
-        return re.compile(_joined(words))
 
 
 def _joined(words: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,9 +23,36 @@ SEQ2SEQ = "seq2seq:"  # before the folder of a sequence-to-sequence model
 SERVER = "openai:"  # before the URL of a server of language models
 
 
+class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """A language by its code of two letters."""
+
+    name = "language"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The code."""
+        if not re.fullmatch("[a-z]{2}", value):
+            self.fail("expected a language, as en", param, ctx)
+        return str(value)
+
+
+def _key(type: click.ParamType[Any], help: str, default: Any = None) -> Any:
+    """A field that a key behind a folder or URL sets: its name, with `-` for `_`."""
+    return field(default=default, metadata={"type": type, "help": help})
+
+
+def _keys(record: type, *names: str) -> dict[str, Key]:
+    """The keys of a record, or those of some fields, by name."""
+    known = {option.name: option.metadata for option in fields(record) if option.metadata}
+    return {name.replace("_", "-"): Key(name, **known[name]) for name in names or known}
+
+
+_DETOKENIZE = "language, as en: undo the tokenisation of lists"
+_ADAPTER = {"type": FOLDER, "help": "folder of a LoRA adapter that is merged, as PEFT saves it"}
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What of a document is the context of a sentence of a causal language model: `WINDOW_KEYS`.
+    """What of a document is the context of a sentence of a causal language model.
 
     sentences, tokens: None for all of the document so far; with a prompt those that it shows, and
     those of it. join: `newline` ends every sentence and is predicted with it, `space` begins the
@@ -33,18 +60,31 @@ class Window:
     into the model, and part of its digest.
     """
 
-    sentences: int | None = None
-    tokens: int | None = None
-    join: str = "newline"
-    detokenize: str | None = None
-    begin: str | None = None
-    long: str = "error"
-    prompt: str | None = None
-    chat: bool = False
-    source_language: str | None = None
-    target_language: str | None = None
-    dtype: str | None = None
-    adapter: Path | None = None
+    sentences: int | None = _key(Whole(0), "most sentences of context")
+    tokens: int | None = _key(Whole(0), "most tokens of context, in whole sentences")
+    join: str = _key(
+        click.Choice(["newline", "space"]), "what stands between two sentences", "newline"
+    )
+    detokenize: str | None = _key(_Language(), _DETOKENIZE)
+    begin: str | None = _key(TEXT, "token that texts begin with, or none for no token")
+    long: str = _key(
+        click.Choice(["error", "window"]),
+        "candidates beyond the positions: scored by parts",
+        "error",
+    )
+    prompt: str | None = _key(
+        TEXT,
+        "file with a prompt before each candidate, a template of Jinja with source, "
+        "sources_before, sources_after, targets_before, document, source_language and "
+        "target_language",
+    )
+    chat: bool = _key(click.BOOL, "whether the prompt is the turn of a chat", False)
+    source_language: str | None = _key(TEXT, "name of the source language, for the prompt")
+    target_language: str | None = _key(TEXT, "name of the target language, for the prompt")
+    dtype: str | None = _key(
+        click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"
+    )
+    adapter: Path | None = field(default=None, metadata=_ADAPTER)
 
     @property
     def languages(self) -> dict[str, str]:
@@ -67,91 +107,45 @@ class Window:
         return replace(self, sentences=0, tokens=None)
 
 
-class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
-    """A language by its code of two letters."""
-
-    name = "language"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The code."""
-        if not re.fullmatch("[a-z]{2}", value):
-            self.fail("expected a language, as en", param, ctx)
-        return str(value)
-
-
-WINDOW_KEYS = {
-    "sentences": Key("sentences", Whole(0), "most sentences of context"),
-    "tokens": Key("tokens", Whole(0), "most tokens of context, in whole sentences"),
-    "join": Key("join", click.Choice(["newline", "space"]), "what stands between two sentences"),
-    "detokenize": Key("detokenize", _Language(), "language, as en: undo the tokenisation of lists"),
-    "begin": Key("begin", TEXT, "token that texts begin with, or none for no token"),
-    "long": Key(
-        "long",
-        click.Choice(["error", "window"]),
-        "candidates beyond the positions: scored by parts",
-    ),
-    "prompt": Key(
-        "prompt",
-        TEXT,
-        "file with a prompt before each candidate, a template of Jinja with source, "
-        "sources_before, sources_after, targets_before, document, source_language and "
-        "target_language",
-    ),
-    "chat": Key("chat", click.BOOL, "whether the prompt is the turn of a chat"),
-    "source-language": Key("source_language", TEXT, "name of the source language, for the prompt"),
-    "target-language": Key("target_language", TEXT, "name of the target language, for the prompt"),
-    "dtype": Key("dtype", click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"),
-    "adapter": Key("adapter", FOLDER, "folder of a LoRA adapter that is merged, as PEFT saves it"),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ServerSettings(Window):
-    """What a server of language models is asked, and how: `SERVER_KEYS`.
+    """What a server of language models is asked, and how.
 
     url: of its API, without `/completions`; begin: text that all texts begin with, `none` if the
     first token is not predicted and that is no fault.
     """
 
     url: str = ""
-    model: str = ""
-    concurrency: int = 8
-    batch: int = 1
-    timeout: float = 120.0
-    retries: int = 4
-    key_env: str | None = None
-
-
-_OF_SERVERS = ("sentences", "join", "detokenize", "begin", "prompt")
-SERVER_KEYS = {
-    "model": Key("model", TEXT, "name of the server's model"),
-    **{key: WINDOW_KEYS[key] for key in (*_OF_SERVERS, "source-language", "target-language")},
-    "concurrency": Key("concurrency", Whole(1, 1024), "requests at once [default: 8]"),
-    "batch": Key("batch", Whole(1, 4096), "texts of a request [default: 1]"),
-    "timeout": Key("timeout", Real(0, 1e5, above=True), "most seconds of a request [default: 120]"),
-    "retries": Key("retries", Whole(0, 100), "tries after the first one [default: 4]"),
-    "key-env": Key(
-        "key_env", TEXT, "variable of the environment that has the key, else OPENAI_API_KEY"
-    ),
-}
-WITH_PROMPT = {"chat", "source-language", "target-language"}
-WITHOUT_PROMPT = {"join"}
+    model: str = _key(TEXT, "name of the server's model", "")
+    concurrency: int = _key(Whole(1, 1024), "requests at once [default: 8]", 8)
+    batch: int = _key(Whole(1, 4096), "texts of a request [default: 1]", 1)
+    timeout: float = _key(
+        Real(0, 1e5, above=True), "most seconds of a request [default: 120]", 120.0
+    )
+    retries: int = _key(Whole(0, 100), "tries after the first one [default: 4]", 4)
+    key_env: str | None = _key(
+        TEXT, "variable of the environment that has the key, else OPENAI_API_KEY"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationSettings:
-    """What a sequence-to-sequence model of Hugging Face reads and predicts: `TRANSLATION_KEYS`."""
+    """What a sequence-to-sequence model of Hugging Face reads and predicts."""
 
-    src: str | None = None
-    tgt: str | None = None
-    reverse: bool = False
-    sentences: int = 0
-    separator: str | None = None
-    detokenize: str | None = None
-    detokenize_source: str | None = None
-    prefix: str | None = None
-    long: str = "error"
-    adapter: Path | None = None
+    src: str | None = _key(
+        TEXT, "language that the model reads, as zho_Hans, if its tokenizer has some"
+    )
+    tgt: str | None = _key(TEXT, "language that it predicts, as eng_Latn")
+    reverse: bool = _key(click.BOOL, "whether it reads candidates and predicts sources", False)
+    sentences: int = _key(Whole(0), "sentences before, in front of source and candidate", 0)
+    separator: str | None = _key(TEXT, "token after each sentence of context")
+    detokenize: str | None = _key(_Language(), _DETOKENIZE)
+    detokenize_source: str | None = _key(_Language(), "the same of sources")
+    prefix: str | None = _key(TEXT, "text before what the model reads")
+    long: str = _key(
+        click.Choice(["error", "cut"]), "texts to read beyond the positions: cut", "error"
+    )
+    adapter: Path | None = field(default=None, metadata=_ADAPTER)
 
     @property
     def order(self) -> int:
@@ -168,20 +162,15 @@ class TranslationSettings:
         return replace(self, sentences=0)
 
 
-TRANSLATION_KEYS = {
-    "src": Key(
-        "src", TEXT, "language that the model reads, as zho_Hans, if its tokenizer has some"
-    ),
-    "tgt": Key("tgt", TEXT, "language that it predicts, as eng_Latn"),
-    "reverse": Key("reverse", click.BOOL, "whether it reads candidates and predicts sources"),
-    "sentences": Key("sentences", Whole(0), "sentences before, in front of source and candidate"),
-    "separator": Key("separator", TEXT, "token after each sentence of context"),
-    "detokenize": WINDOW_KEYS["detokenize"],
-    "detokenize-source": Key("detokenize_source", _Language(), "the same of sources"),
-    "prefix": Key("prefix", TEXT, "text before what the model reads"),
-    "long": Key("long", click.Choice(["error", "cut"]), "texts to read beyond the positions: cut"),
-    "adapter": WINDOW_KEYS["adapter"],
-}
+WINDOW_KEYS, TRANSLATION_KEYS = _keys(Window), _keys(TranslationSettings)
+SERVER_KEYS = _keys(
+    ServerSettings,
+    *("model", "sentences", "join", "detokenize", "begin", "prompt"),
+    *("source_language", "target_language"),
+    *("concurrency", "batch", "timeout", "retries", "key_env"),
+)
+WITH_PROMPT = {"chat", "source-language", "target-language"}
+WITHOUT_PROMPT = {"join"}
 
 
 class EngineOptions(NamedTuple):

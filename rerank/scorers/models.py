@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.terminal import local_number, local_processes
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from lm.backend import Backend
     from lm.checkpoint import SavedModel
+    from lm.ctranslate2 import ConvertedEngine
+    from lm.seq2seq import TranslationEngine
     from rerank.files.cache import Cache
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.features import FeatureSource
@@ -156,6 +158,29 @@ def _open_transformer(
     except ValueError as fault:
         raise InputError(f"{model.folder}: {fault}") from None
     return scorer
+
+
+def open_engine(
+    model: LanguageModelOption, device: str, threads: int | None, *, converted: bool
+) -> tuple[TranslationEngine | ConvertedEngine, TranslationSettings]:
+    """The model of a folder of Hugging Face or of CTranslate2; InputError for an invalid one."""
+    settings = model.window
+    if not isinstance(settings, TranslationSettings):
+        raise TypeError(type(settings))
+    if converted:
+        from lm.causal_folder import CausalFolderError
+        from lm.ctranslate2 import open_converted_model
+
+        languages, chosen = (settings.src, settings.tgt), choose_device(device, threads)
+        try:
+            return open_converted_model(model.folder, *languages, chosen, threads), settings
+        except CausalFolderError as fault:
+            raise InputError(str(fault)) from None
+    from lm.backend import Backend
+
+    backend = partial(Backend, choose_device(device, threads))
+    engine: Any = _open_transformer(model, settings, backend, None, threads).engine
+    return engine, settings
 
 
 def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM | None:

@@ -18,8 +18,9 @@ from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import ListTexts
-from rerank.scorers.features import ScoredDocument, UnknownWords
+from rerank.scorers.features import ScoredDocument
 from rerank.scorers.score_files import FileScorer, ListInfo
+from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:
     from lm.ngrams.model import NGramModel

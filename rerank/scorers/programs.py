@@ -29,7 +29,14 @@ from rerank.files.signature import LENGTH, signature
 from rerank.metrics import Counted, MeanScore, Metric, Rows
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.registry import PROGRAM
-from rerank.scorers.cached_scores import AnswerStore, Choices, WindowStates, digest
+from rerank.scorers.cached_scores import (
+    KEY_BYTES,
+    Choices,
+    GrowingShard,
+    WindowStates,
+    digest,
+    split_keys,
+)
 from rerank.scorers.features import FeatureSource, ScoredDocument
 from rerank.values import Key, Real, Whole, settings, split
 
@@ -107,13 +114,37 @@ class Estimator:
         return f"{line}, {self.cached:,} from the cache" if self.cached else line
 
 
-class DocumentAnswers(AnswerStore):
-    """Answers about one document: of the cache, of this run, or asked for now."""
+class DocumentAnswers(GrowingShard):
+    """Answers about one document: of the cache, of this run, or asked for now.
+
+    answers: by the digest of a request; those about a document are a shard of the cache.
+    """
 
     def __init__(self, estimator: Estimator, document: str) -> None:
-        super().__init__(estimator.cache, estimator.digest[:32], document)
-        self._estimator = estimator
+        super().__init__()
+        self._estimator, self._shard = estimator, (estimator.digest[:32], document)
+        self.answers = self._stored()
         self._cached = self.answers.keys() - estimator.memory.keys()  # not used so far
+
+    def _stored(self) -> dict[bytes, float]:
+        """The answers in the cache, which may be anybody's."""
+        cache = self._estimator.cache
+        arrays = None if cache is None else cache.get(*self._shard)
+        if cache is None or arrays is None:
+            return {}
+        keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
+        sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
+        if not (sound and keys.shape == (KEY_BYTES * len(numbers),) and np.isfinite(numbers).all()):
+            cache.refuse(*self._shard)
+            return {}
+        return dict(zip(split_keys(keys), numbers.tolist(), strict=True))
+
+    def _write(self) -> None:
+        if self._estimator.cache is not None:
+            self.answers |= self._stored()  # other documents may begin alike
+            keys = np.frombuffer(b"".join(self.answers), np.uint8)
+            arrays = {"key": keys, "answer": np.array([*self.answers.values()])}
+            self._estimator.cache.put(*self._shard, arrays)
 
     def of(self, requests: Sequence[bytes], place: str) -> Array:
         """Answers (n,) to requests; equal ones are asked once.
@@ -128,7 +159,7 @@ class DocumentAnswers(AnswerStore):
                 estimator.cached += key in self._cached
                 self._cached.discard(key)
             elif key in estimator.memory:
-                self.enter({key: estimator.memory[key]})
+                known[key], self._grown = estimator.memory[key], True
             else:
                 unknown[key] = text
         if unknown:
@@ -159,7 +190,8 @@ class DocumentAnswers(AnswerStore):
         if len(memory) > _REMEMBERED:
             memory.clear()
         answers = dict(zip(islice(names, len(numbers)), numbers, strict=True))
-        self.enter(answers)
+        self.answers.update(answers)
+        self._grown = self._grown or bool(answers)
         memory.update(answers)
 
 

@@ -22,8 +22,8 @@ from lm.scoring import ScoringEngine
 from lm.side_information import SideText, information_of
 from lm.vocabulary import words_of
 from rerank.scorers.causal_lm import CausalLM
-from rerank.scorers.features import UnknownWords
 from rerank.scorers.models import open_for_texts, refuse
+from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:
     from rerank.notices import Notices

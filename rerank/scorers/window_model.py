@@ -37,8 +37,8 @@ from rerank.scorers.cached_scores import (
     unscored,
 )
 from rerank.scorers.features import ScoredDocument
-from rerank.scorers.language_model import ModelSource, group_of
 from rerank.scorers.model_options import TranslationSettings, Window
+from rerank.scorers.model_source import ModelSource, group_of
 
 ERRORS = {"float32": 1e-3, "tf32": 0.25, "bfloat16": 2.0}  # in nats a sentence
 _REMEMBERED = 1 << 12  # contexts of a document

@@ -24,7 +24,7 @@ from rerank.notices import Notices
 from rerank.tuning.objective import Objective, Sums, free_length
 from rerank.tuning.plan import NONE
 from rerank.tuning.pool import Pool
-from rerank.tuning.pool_search import PoolSearch, SearchAlone
+from rerank.tuning.pool_search import PoolSearch
 from rerank.tuning.rounds import MOST_ROUNDS, DecodedWeights, TuningLists, tune_in_rounds
 from rerank.tuning.selection import (
     BLOCKS_OF_LINES,
@@ -125,7 +125,7 @@ class Folds:
         search = replace(self.search, goal=self.search.goal.at(decoded.statistics))
         paths = lists.beginnings(path)
         if new is not None:
-            alone = _in_rounds(lists, search.alone(self.start, new), decoded, paths)
+            alone = _in_rounds(lists, search, decoded, paths, new)
             begin, paths = replace(begin, weights=alone.weights), [alone.path]
             if not lists.at_hand:  # scorers are asked where the end of the way is held out
                 return start, begin, search.best(lists.after(alone.path), self.start).weights
@@ -155,18 +155,28 @@ class Folds:
 
 def _in_rounds(
     lists: TuningLists,
-    search: PoolSearch | SearchAlone,
+    search: PoolSearch,
     start: DecodedWeights,
     paths: Sequence[object],
+    new: Indices | None = None,
 ) -> DecodedWeights:
     """The best weights of rounds that begin at the pools after paths.
 
+    new: features that are tuned alone, beside the scores of the start weights, which are fixed.
     A later round is one climb: a search from many points leads where the first one led. Where
     decoding asks scorers for scores there is one round, for it takes nearly all of the time.
     """
+    searched = search if new is None else search.of_features(new)
 
     def optimise(pool: Pool, weights: Floats, history: Sequence[Floats]) -> Optimum:
-        return search.climb(pool, weights) if history else search.best(pool, weights)
+        reach = searched.climb if history else searched.best
+        if new is None:
+            return reach(pool, weights)
+        fixed = pool.scores(start.weights)
+        optimum = reach(replace(pool, features=pool.features[:, new], fixed=fixed), weights[new])
+        beside = start.weights.copy()
+        beside[new] = optimum.weights
+        return replace(optimum, weights=beside)
 
     rounds = [
         tune_in_rounds(
@@ -174,8 +184,8 @@ def _in_rounds(
             replace(start, path=path),
             optimise,
             FOLD_PATIENCE,
-            settled=search.settled(lists.pool),
-            value=search.goal.value,
+            settled=new is not None or bool(lists.pool.fixed.any()),
+            value=searched.goal.value,
             most=MOST_ROUNDS if lists.at_hand else ASKED_ROUNDS,
         )[0]
         for path in paths

@@ -32,15 +32,14 @@ from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.goal import goal_of
 from rerank.tuning.objective import objective_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
-from rerank.tuning.rounds import TuningLists
+from rerank.tuning.rounds import TuningLists, search_of_tuned
 from rerank.tuning.run import ZEROS, beside_first
 from rerank.tuning.selection import Selection
-from rerank.tuning.tuners.ascent import Axes, Optimum
+from rerank.tuning.tuners.ascent import Optimum
 from rerank.tuning.tuners.mert import PoolResult
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -193,26 +192,25 @@ def tune_extracted(
     # what is not tuned is fixed: these columns, and sparse features; one without weight counts 0
     fixed = data.sparse.dot(features.other_sparse(data.space)) + data.features[:, held] @ full[held]
     pool = Pool(data.offsets, data.features[:, columns], data.statistics, fixed)
-    start, options = full[columns], plan.objective_options
-    goal = goal_of(
-        options,
-        objective_of(options, ()),
-        pool.first.sum(axis=0),
-        start,
+    start, lists = full[columns], TuningLists(pool)
+    search = search_of_tuned(
+        plan,
+        features,
+        data.space,
+        objective_of(plan.objective_options, ()),
+        first=pool.first.sum(axis=0),
         settled=bool(pool.fixed.any()),
-        scale=lambda: Axes.of(pool).scale,
+        lists=lambda: lists,
+        saved=SavedSearches(),
     )
-    if plan.holds_length:
-        goal = goal.held(pool.decode(start))
-    announce(f"maximised: {goal.name}")
-    search = PoolSearch.of(plan, goal, features, data.space, SavedSearches())
-    selection = cross_validate(TuningLists(pool), start, search, notices, announce)
+    announce(f"maximised: {search.goal.name}")
+    selection = cross_validate(lists, start, search, notices, announce)
     search.report(pool, notices)
     if selection and not start.any() and selection.beside_first.difference < 0:
         notices.add("worse-than-first")
     if selection:
-        chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
-        result = PoolResult(chosen, Optimum.at(pool, start, goal))
+        chosen = Optimum.at(pool, selection.weights(selection.tuned), search.goal)
+        result = PoolResult(chosen, Optimum.at(pool, start, search.goal))
     else:
         result = search.result(pool, start)
     full[columns] = result.best.weights

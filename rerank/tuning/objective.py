@@ -120,58 +120,45 @@ class CorpusMetric:
 
 @dataclass(frozen=True, slots=True)
 class DocumentMean:
-    """The unweighted mean of a metric over documents. O(m (W + log m)) along a line."""
+    """The unweighted mean of a metric over documents: all, or the worst share of them.
 
-    metric: MetricColumns = BLEU
-
-    @property
-    def name(self) -> str:
-        """For example `mean document BLEU`."""
-        return f"mean document {self.metric.name}"
-
-    def value(self, sums: Sums) -> float:
-        """Value of summed statistics (D, W)."""
-        return float(self.metric.of(sums).mean())
-
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
-        """Values (m,) of the intervals of a line."""
-        rises = np.empty(len(changes))
-        for rows, scores in _by_document(self.metric, changes, documents):
-            rises[rows] = np.diff(scores, prepend=0.0)
-        n_documents = int(documents.max(initial=0)) + 1
-        return np.asarray(np.cumsum(rises) / n_documents)
-
-
-@dataclass(frozen=True, slots=True)
-class WorstDocuments:
-    """The mean of a metric over the worst `share` (0 < share ≤ 1) of the documents, at least one.
-
-    O(m (W + log m + D)) along a line of D documents.
+    worst: the share, 0 < worst ≤ 1, of one document at least; None for all. O(m (W + log m)) along
+    a line, and O(m D) more for the worst of D documents.
     """
 
-    share: float
     metric: MetricColumns = BLEU
+    worst: float | None = None
 
     @property
     def name(self) -> str:
-        """For example `worst 25 % of documents, BLEU`."""
-        return f"worst {100 * self.share:g} % of documents, {self.metric.name}"
+        """For example `mean document BLEU`, or `worst 25 % of documents, BLEU`."""
+        if self.worst is None:
+            return f"mean document {self.metric.name}"
+        return f"worst {100 * self.worst:g} % of documents, {self.metric.name}"
 
     def value(self, sums: Sums) -> float:
         """Value of summed statistics (D, W)."""
-        scores = np.sort(self.metric.of(sums))
-        return float(scores[: self._number(len(scores))].mean())
+        scores = self.metric.of(sums)
+        if self.worst is not None:
+            scores = np.sort(scores)[: self._number(len(scores), self.worst)]
+        return float(scores.mean())
 
     def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
         """Values (m,) of the intervals of a line."""
         n_documents = int(documents.max(initial=0)) + 1
-        now = np.empty(len(changes))
-        for rows, scores in _by_document(self.metric, changes, documents):
-            now[rows] = scores
-        return _worst(now, documents, n_documents, self._number(n_documents))
+        order = np.argsort(documents, kind="stable")
+        ends = np.flatnonzero(np.diff(documents[order])) + 1
+        now, rises = np.empty((2, len(changes)))
+        for rows in np.split(order, ends):  # those that change a document, in order
+            now[rows] = self.metric.of(_accumulated(changes.take(rows, axis=0)))
+            rises[rows] = np.diff(now[rows], prepend=0.0)
+        if self.worst is None:
+            return np.asarray(np.cumsum(rises) / n_documents)
+        return _worst(now, documents, n_documents, self._number(n_documents, self.worst))
 
-    def _number(self, n_documents: int) -> int:
-        return max(1, int(np.ceil(self.share * n_documents - 1e-9)))
+    @staticmethod
+    def _number(n_documents: int, share: float) -> int:
+        return max(1, int(np.ceil(share * n_documents - 1e-9)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +228,10 @@ def objective_of(options: ObjectiveOptions, metrics: Sequence[Metric]) -> Object
             metric = next(others)
             columns = MetricColumns(metric.name, begin, begin + metric.width, metric.scores)
             begin += metric.width
-        if options.worst is not None:
-            parts.append((weight, WorstDocuments(options.worst / 100, columns)))
-        else:
-            mean = options.documents
-            parts.append((weight, DocumentMean(columns) if mean else CorpusMetric(columns)))
+        by_document = options.documents or options.worst is not None
+        worst = None if options.worst is None else options.worst / 100
+        part = DocumentMean(columns, worst) if by_document else CorpusMetric(columns)
+        parts.append((weight, part))
     (weight, first), *more = parts
     return first if weight == 1 and not more else ObjectiveSum(tuple(parts))
 
@@ -309,19 +295,6 @@ def standard_error(values: Floats) -> float:
 def _accumulated(changes: Sums) -> Sums:
     """Cumulative sums over rows, in 64 bits."""
     return np.cumsum(changes, axis=0, dtype=np.result_type(changes, np.int64))
-
-
-def _by_document(
-    metric: MetricColumns, changes: Sums, documents: NDArray[np.int64]
-) -> list[tuple[NDArray[np.int64], Floats]]:
-    """For each document the rows that change it, in order, and its scores after each of them."""
-    order = np.argsort(documents, kind="stable")
-    ends = np.flatnonzero(np.diff(documents[order])) + 1
-    return [
-        (rows, metric.of(_accumulated(changes.take(rows, axis=0))))
-        for rows in np.split(order, ends)
-        if len(rows)
-    ]
 
 
 @njit(cache=True, nogil=True)

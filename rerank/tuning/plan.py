@@ -402,7 +402,9 @@ class TunedWeights:
         return inputs
 
 
-def refuse_repeated(flag: str, names: Sequence[str]) -> None:
+def refuse_repeated(
+    flag: str, names: Sequence[str], why: str = "two of one name; give one"
+) -> None:
     """UsageError for a name that is repeated in the values NAME=… of an option."""
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"{flag} {twice[0]}=…: two of one name; give one")
+        raise UsageError(f"{flag} {twice[0]}=…: {why}")

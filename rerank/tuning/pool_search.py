@@ -14,17 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import column_names
 from rerank.files.signature import __version__
 from rerank.notices import Notices
 from rerank.registry import attribute
-from rerank.scorers.features import FeatureSpace
-from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import SearchGoal
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
@@ -39,20 +36,14 @@ _BLEU = 9  # statistics that every objective begins with
 _ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("tuning", "metrics")  # of rerank, the code that a result depends on
 Floats: TypeAlias = NDArray[np.float64]
+Tuner: TypeAlias = Callable[..., Floats]
+"""`tuner(pool, start, rng=…)`: weights (F,) with a better corpus BLEU on a pool, on one thread.
 
-
-class Tuner(Protocol):
-    """A search for weights with a better corpus BLEU on a pool, on one thread.
-
-    The weights are finite, of any norm, and never worse than `start` (F,), which is returned where
-    nothing better is reached or BLEU does not depend on the weights. Features that vary in no list
-    keep their weight. An all-zero start without fixed scores may be replaced by any weights. The
-    units of the features do not matter, except for rounding.
-    """
-
-    def __call__(self, pool: Pool, start: Floats, *, rng: np.random.Generator) -> Floats:
-        """The weights (F,)."""
-        ...
+They are finite, of any norm, and never worse than `start` (F,), which is returned where nothing
+better is reached or BLEU does not depend on the weights. Features that vary in no list keep their
+weight. An all-zero start without fixed scores may be replaced by any weights. The units of the
+features do not matter, except for rounding.
+"""
 
 
 class SavedSearches:
@@ -171,21 +162,6 @@ class PoolSearch:
     names: Sequence[str]
     saved: SavedSearches = field(default_factory=SavedSearches)
 
-    @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        goal: SearchGoal,
-        features: TunedFeatures,
-        space: FeatureSpace,
-        saved: SavedSearches,
-    ) -> PoolSearch:
-        """The search for the weights of the tuned columns of a space."""
-        columns, names = features.columns(space), column_names(space.labels)
-        ranges = features.bounds(space)
-        bounds = Bounds(ranges.low[columns], ranges.high[columns])
-        return cls(plan, goal, bounds, [names[column] for column in columns], saved)
-
     def report(self, pool: Pool, notices: Notices) -> None:
         """Notices of features that cannot be tuned, or not apart from others, and of silence."""
         axes, names = Axes.of(pool), self.names
@@ -239,54 +215,13 @@ class PoolSearch:
         searched = ("climb", pool, start, self.goal, self.bounds)
         return self.saved.optimum(len(start), searched, ascent)
 
-    def settled(self, pool: Pool) -> bool:
-        """Whether all-zero weights are a result: where a part of the scores is not tuned."""
-        return bool(pool.fixed.any())
-
     def quick(self, threads: int) -> PoolSearch:
         """The search with little effort: without random starts and kicks."""
         settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=threads)
         return replace(self, plan=replace(self.plan, settings=settings))
 
-    def alone(self, start: Floats, new: NDArray[np.int64]) -> SearchAlone:
-        """The search for the weights of the features `new` (H,) beside start weights (F,)."""
-        bounds = Bounds(self.bounds.low[new], self.bounds.high[new])
-        goal, names = SearchGoal(self.goal.objective), [self.names[f] for f in new]
-        return SearchAlone(replace(self, goal=goal, bounds=bounds, names=names), start, new)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchAlone:
-    """The search for the weights of some features `new` (H,), beside start weights (F,) of all."""
-
-    search: PoolSearch
-    start: Floats
-    new: NDArray[np.int64]
-
-    @property
-    def goal(self) -> SearchGoal:
-        """The goal, without shrinkage."""
-        return self.search.goal
-
-    def settled(self, pool: Pool) -> bool:
-        """Whether all-zero weights of the new features are a result."""
-        return True
-
-    def best(self, pool: Pool, start: Floats) -> Optimum:
-        """The best optimum."""
-        return self._beside_start(self.search.best, pool, start)
-
-    def climb(self, pool: Pool, start: Floats) -> Optimum:
-        """The local optimum from the start weights (F,)."""
-        return self._beside_start(self.search.climb, pool, start)
-
-    def _beside_start(
-        self, search: Callable[[Pool, Floats], Optimum], pool: Pool, start: Floats
-    ) -> Optimum:
-        """What a search reaches on the new features, with the scores of the start weights fixed."""
-        scores = pool.scores(self.start)
-        alone = replace(pool, features=pool.features[:, self.new], fixed=scores)
-        optimum = search(alone, start[self.new])
-        weights = self.start.copy()
-        weights[self.new] = optimum.weights
-        return replace(optimum, weights=weights)
+    def of_features(self, chosen: NDArray[np.int64]) -> PoolSearch:
+        """The search for the weights of some features (H,) alone, without a price of direction."""
+        bounds = Bounds(self.bounds.low[chosen], self.bounds.high[chosen])
+        names = [self.names[feature] for feature in chosen]
+        return replace(self, goal=SearchGoal(self.goal.objective), bounds=bounds, names=names)

@@ -20,8 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import column_names
 from rerank.notices import Notices
-from rerank.scorers.features import DocumentFeatures
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.goal import goal_of
 from rerank.tuning.objective import Objective, Sums, bleu_of, free_length, length_of
@@ -29,7 +30,7 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Choices, Pool, TuningSet
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
 from rerank.tuning.tables import tabular
-from rerank.tuning.tuners.ascent import Axes, Optimum
+from rerank.tuning.tuners.ascent import Axes, Bounds, Optimum
 
 MOST_ROUNDS = 15
 PATIENCE = 2  # rounds in a row without a gain, after which no further round is made
@@ -152,6 +153,38 @@ class ContextualLists(TuningLists):
         return self.pool.sums(self.pool.offsets[:-1] + self.corpus.chosen(path)[self.counted])
 
 
+def search_of_tuned(
+    plan: Plan,
+    features: TunedFeatures,
+    space: FeatureSpace,
+    objective: Objective,
+    *,
+    first: Sums,
+    settled: bool,
+    lists: Callable[[], TuningLists],
+    saved: SavedSearches,
+) -> PoolSearch:
+    """The search for the weights of the tuned columns of a space, from their start weights.
+
+    first: (W,) summed statistics of the first candidates; settled: whether a part of the scores is
+    not tuned; lists: of which a price of direction or a held length needs to know
+    """
+    columns, ranges = features.columns(space), features.bounds(space)
+    names, start = column_names(space.labels), features.start(space)[columns]
+    goal = goal_of(
+        plan.objective_options,
+        objective,
+        first,
+        start,
+        settled=settled,
+        scale=lambda: Axes.of(lists().pool).scale,
+    )
+    if plan.holds_length:
+        goal = goal.held(lists().decode(start))
+    bounds = Bounds(ranges.low[columns], ranges.high[columns])
+    return PoolSearch(plan, goal, bounds, [names[column] for column in columns], saved)
+
+
 def _constant(pool: Pool, features: Indices) -> Pool:
     """The pool with some features constant, 0. O(n G)."""
     columns = pool.store.large(pool.features.T.shape, np.float64)
@@ -184,18 +217,17 @@ class Task:
         self.start = self.full_start[self.columns]
         held = np.delete(self.full_start, self.columns).any()
         self.fixed = bool(held) or any(document.sparse.any() for document in corpus.documents)
-        self.goal = goal_of(
-            plan.objective_options,
+        self.search = search_of_tuned(
+            plan,
+            features,
+            self.space,
             self.objective,
-            corpus.sums(corpus.first).sum(axis=0),
-            self.start,
+            first=corpus.sums(corpus.first).sum(axis=0),
             settled=self.fixed,
-            scale=lambda: Axes.of(self.lists.pool).scale,
+            lists=lambda: self.lists,
+            saved=self.saved,
         )
-        if plan.holds_length:
-            self.goal = self.goal.held(self.lists.decode(self.start))
-        self.search = PoolSearch.of(plan, self.goal, features, self.space, self.saved)
-        self.names = self.search.names
+        self.goal, self.names = self.search.goal, self.search.names
 
     @property
     def free_objective(self) -> Objective:

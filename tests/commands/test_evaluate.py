@@ -543,3 +543,36 @@ def test_a_package_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     found = world.run(command)
     assert (found.exit, f"rerank: {message}" in found.err) == (2, True), found.err
+
+
+def test_a_reference_that_is_blank_for_whole_documents_lacks_them(world: World) -> None:
+    world.write("ids", [f"d{t // 4}" for t in range(16)])
+    lines = [f"this is line {t} of the text ." for t in range(16)]
+    world.write("hyp", lines)
+    world.write("ref", [*lines[:4], *[""] * 4, *lines[8:13], "", *lines[14:]])
+    refused = world.run("evaluate --docs ids --ref ref hyp")
+    assert refused.exit == 3
+    assert "found none of 4, the first is segment 1 of document 'd1'" in refused.err
+    assert "--drop-unreferenced" in refused.err
+    dropped = world.ok("evaluate --docs ids --ref ref hyp --drop-unreferenced")
+    assert "4 x sentence without reference" in dropped.err
+    assert "1 x blank reference" in dropped.err  # a single one may be the translation
+
+
+def test_chinese_of_the_other_form_is_named(world: World) -> None:
+    world.write("simplified", ["这个 国家 的 历史 很 长 。", "他们 说 这里 的 书 很 贵 。"] * 8)
+    world.write("traditional", ["這個 國家 的 歷史 很 長 。", "他們 說 這裡 的 書 很 貴 。"] * 8)
+    run = world.ok("evaluate --no-docs each --ref simplified traditional")
+    assert "hypotheses have traditional Chinese characters in place of simplified ones" in run.err
+
+
+@pytest.mark.parametrize("times", ["00:00:00,100 --> 00:00:01,900", "00:00.100 --> 00:01.900"])
+def test_subtitles_are_refused(world: World, times: str) -> None:
+    world.write("a.srt", ["1", times, "the ferry leaves .", ""] * 3)
+    for command in (
+        "evaluate --no-docs each --ref a.srt a.srt",
+        "train-ngram --train a.srt --out m",
+    ):
+        refused = world.run(command)
+        assert refused.exit == 3
+        assert "found subtitles with their times" in refused.err

@@ -20,12 +20,8 @@ from support.models import save_models
 from support.world import WORDS, World
 
 import rerank
-import rerank.api
 from decoders.arrays import Pairwise
 from rerank import Document, Reranker, RerankError, RerankWarning
-from rerank.errors import UsageError
-from rerank.formats.weights import Weights
-from rerank.runs.results import DocumentResult
 
 Sentences = list[list[tuple[str, Mapping[str, float]]]]
 TALK = Document(
@@ -35,12 +31,6 @@ TALK = Document(
         [("it sleeps", {"tm": -2.0}), ("he sleeps", {"tm": -1.9})],
     ],
 )
-
-
-OWNERS: Mapping[str, Any] = {
-    **dict.fromkeys(("Reranker", "reranker"), Reranker),
-    **{"rerank": rerank, "weights": Weights, "page": rerank.api.Report},
-}
 
 
 def short(document: Document) -> list[list[int]]:
@@ -180,6 +170,11 @@ def test_a_scorer_in_python_is_given_the_side_information_that_it_needs() -> Non
         reranker.decode([TALK])
 
 
+def returned(function: Callable[..., Any]) -> Any:
+    """The class that a function says it returns."""
+    return inspect.unwrap(function).__globals__[function.__annotations__["return"]]
+
+
 def test_the_page_about_the_interface_names_what_there_is() -> None:
     page = (Path(rerank.__file__).parents[1] / "recipes" / "docs" / "api.md").read_text("utf-8")
     rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
@@ -191,9 +186,14 @@ def test_the_page_about_the_interface_names_what_there_is() -> None:
     (results,) = re.findall(r"\*\*Results\*\* are immutable: (.*?)\.\n\n", page, re.DOTALL)
     names = [one for one in re.findall(r"`(\w+)`", results)]
     assert len(names) > 9
-    assert all(hasattr(DocumentResult, name) for name in names)
-    for owner, name in re.findall(rf"\b({'|'.join(OWNERS)})\.(\w+)\(", page):
-        assert hasattr(OWNERS[owner], name), f"{owner}.{name}"
+    (result,) = Reranker({"tm": 1.0}).decode([TALK])
+    assert all(hasattr(result, name) for name in names)
+    owners: Mapping[str, Any] = {
+        **dict.fromkeys(("Reranker", "reranker"), Reranker),
+        **{"rerank": rerank, "weights": returned(rerank.tune), "page": returned(Reranker.report)},
+    }
+    for owner, name in re.findall(rf"\b({'|'.join(owners)})\.(\w+)\(", page):
+        assert hasattr(owners[owner], name), f"{owner}.{name}"
     for call in re.findall(r"`(Reranker\(weights, search.*?\))`", page):
         eval(call, {"Reranker": Reranker, "weights": {"tm": 1.0}})
 
@@ -209,14 +209,14 @@ SYSTEMS = "--systems A=A --systems B-2=B-2 --systems C=C --docs dev.docs"
 
 
 @pytest.fixture
-def outputs(world: World) -> rerank.api.DocumentReader:
+def outputs(world: World) -> Any:
     systems = {name: world.write(name, lines) for name, lines in OUTPUTS.items()}
     return rerank.read(systems=systems, docs="dev.docs")
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
 def test_the_choice_without_weights_is_that_of_the_shell_and_names_the_systems(
-    world: World, outputs: rerank.api.DocumentReader
+    world: World, outputs: Any
 ) -> None:
     shell = world.ok(f"decode {SYSTEMS} --summary s --trace t --kbest-out k").lines
     for found in (rerank.choose(outputs), Reranker({}).decode(document for document in outputs)):
@@ -245,7 +245,7 @@ def test_samples_are_chosen_by_agreement_and_scores_need_weights() -> None:
     samples = Document("d", [["a b c d", "a b c e", "a b c d"], [], ["z"]])
     (result,) = rerank.choose([samples])
     assert (result.texts, result.systems) == (("a b c d", "", "z"), ())
-    with pytest.raises(UsageError, match="documents have scores, which nothing but weights"):
+    with pytest.raises(RerankError, match="documents have scores, which nothing but weights"):
         rerank.choose([TALK])
     assert rerank.choose([TALK], search="mbr")[0].texts
     assert rerank.choose([TALK], agreement=True)[0].choices
@@ -283,7 +283,7 @@ def test_samples_with_scores_and_their_sources_are_tuned_with_agreement_as_in_th
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
 @pytest.mark.parametrize("objective", ["bleu", "chrf"])
 def test_tuning_on_outputs_of_systems_starts_as_tune_mert_does(
-    world: World, outputs: rerank.api.DocumentReader, objective: str
+    world: World, outputs: Any, objective: str
 ) -> None:
     world.ok(f"tune-mert {SYSTEMS} --ref dev.ref --objective {objective} --out w.json")
     lines = (world.folder / "dev.ref").read_text().splitlines()
@@ -336,7 +336,7 @@ ATTACK = "<script>alert(1)</script>&\u202e\u2066\"'\u200b</td></iframe>"
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
-def test_what_notebooks_show_is_escaped(outputs: rerank.api.DocumentReader) -> None:
+def test_what_notebooks_show_is_escaped(outputs: Any) -> None:
     documents = [Document(f"{ATTACK}{d}", [[ATTACK, "a b"], [ATTACK]]) for d in range(2)]
     results = rerank.choose(documents)
     references = [Document(one.id, [ATTACK, "b"]) for one in documents]

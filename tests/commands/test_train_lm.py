@@ -75,12 +75,15 @@ def write_colours(world: World) -> None:
             world.write(f"{name}.{kind}", [x for own in words for x in (*map(line, own), "")])
 
 
+ATTENTION = "attention --hidden 32 --learning-rate 0.03 --epochs 24 --streams 8"
+
+
 @pytest.mark.parametrize(
     ("kind", "model"),
     [
         ("source", "dclm-bilingual-decoupled --encoder bag"),
-        ("source", "attention --hidden 32 --learning-rate 0.02 --epochs 60"),
-        ("source", "attention --hidden 32 --learning-rate 0.01 --epochs 60 --source-characters"),
+        ("source", ATTENTION),
+        ("source", f"{ATTENTION} --source-characters"),
         ("topics", "clstm-given-topic"),
     ],
 )

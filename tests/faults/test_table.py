@@ -60,8 +60,9 @@ def test_a_fault_is_reported_with_place_and_cure_and_changes_no_file(
     checking = fault.command.startswith("check ")
     said = found.out if checking else found.err
     assert found.exit == fault.exit, said
-    assert {name: world.files().get(name) for name in before} == before
-    assert found.exit == 0 or world.files() == before
+    files = world.files()
+    assert {name: files.get(name) for name in before} == before
+    assert found.exit == 0 or files == before
     for pattern in fault.messages:
         there = re.search(pattern.removeprefix("!"), said, re.MULTILINE)
         assert bool(there) != pattern.startswith("!"), f"{pattern!r} in: {said}"

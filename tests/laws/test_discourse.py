@@ -6,7 +6,6 @@ import pytest
 from support.world import World
 
 import rerank
-from rerank.errors import InputError
 from rerank.metrics import metric
 from rerank.metrics.discourse import Cohesion
 
@@ -61,7 +60,7 @@ def test_references_are_refused_for_their_language_taken_together_not_for_one_do
         assert found.scores(rows_of.sum(axis=0)) == pytest.approx(100)
     found = metric("pronouns")
     rows_of = found.statistics([[text] for text in foreign], [[text] for text in foreign])
-    with pytest.raises(InputError, match="expected English references, found 0%"):
+    with pytest.raises(rerank.RerankError, match="expected English references, found 0%"):
         found.scores(rows_of.sum(axis=0))
 
 

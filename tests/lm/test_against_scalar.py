@@ -206,12 +206,15 @@ def test_the_engine_gives_candidates_the_scalar_sums(
     """Candidates after each sentence, over a trie, in float32."""
     model = model_of(name, shape, others)
     engine, context = ScoringEngine.of(model), model.context.start(1)
+    own = scalar.scores(model, DOCUMENT)
+    of_the_past = model.causal and "source" not in model.context.side_information
     for t, words in enumerate(DOCUMENT):
         context = entered(model, corpus([DOCUMENT]), context, t)
         candidates = [*CANDIDATES, words]
         ((scores, summary),) = after(engine, [(Candidates.of([candidates]), context)])
-        texts = [[*DOCUMENT[:t], candidate, *DOCUMENT[t + 1 :]] for candidate in candidates]
-        expected = [sum(scalar.scores(model, text)[t]) for text in texts]
+        rest = [] if of_the_past else DOCUMENT[t + 1 :]
+        texts = [[*DOCUMENT[:t], candidate, *rest] for candidate in CANDIDATES]
+        expected = [sum(scores[t]) for scores in (*(scalar.scores(model, x) for x in texts), own)]
         assert scores[0].tolist() == pytest.approx(expected, rel=0, abs=1e-5)
         context = model.context.advance(context, summary.take(slice(len(CANDIDATES), None)))
 

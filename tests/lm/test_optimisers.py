@@ -16,7 +16,6 @@ from lm.training.optimisers import (
     SCHEDULES,
     Position,
     WeightAverage,
-    clip,
     sparse_parameters,
 )
 from lm.training.settings import STRONG, Settings, recipe
@@ -126,16 +125,6 @@ def test_vectors_shrink_as_in_the_recipes_origin(name: str, shrinks: bool) -> No
     bias.grad = torch.zeros(2)
     OPTIMISERS[name].create([bias], RATE, DECAY).step()
     assert bool((bias < 1).all()) == shrinks
-
-
-@pytest.mark.parametrize(("norm", "factor"), [(1.0, 0.2), (0.0, 1.0), (5.1, 1.0)])
-def test_clipping_scales_all_gradients_by_their_common_norm(norm: float, factor: float) -> None:
-    """The norm of (3, 0) and (0, 4) is 5; 0 is no bound."""
-    one, two, unused = (nn.Parameter(torch.zeros(2)) for _ in range(3))
-    one.grad, two.grad = torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])
-    clip([one, two, unused], norm)
-    torch.testing.assert_close(one.grad, torch.tensor([3 * factor, 0.0]))
-    torch.testing.assert_close(two.grad, torch.tensor([0.0, 4 * factor]))
 
 
 # Tables of hashed features

@@ -3,13 +3,9 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.server import KEY, STUB, log_prob, tokens_of
+from support.server import KEY, STUB, log_prob
 from support.world import World
-
-from rerank.files.server import EchoedText
-from rerank.scorers.server_model import begins_of
 
 SCORE = "score --kbest dev.kbest --docs dev.docs --out out --lm g=openai:"
 
@@ -64,22 +60,15 @@ def test_weights_name_model_and_prompt_but_no_url(world: World) -> None:
     assert "127.0.0.1" not in text
 
 
-@pytest.mark.parametrize("text", ["a lamp\n", "über é\n", "é", " a", "éé b"])
-@pytest.mark.parametrize("parts", ["\ufffd", ""])  # of vLLM, of llama.cpp
-def test_tokens_are_found_whatever_servers_make_of_parts_of_letters(text: str, parts: str) -> None:
-    tokens = [token.replace("\ufffd", parts) for token, _ in tokens_of(text)]
-    expected: list[int | None] = []
-    for _, at in tokens_of(text):
-        expected.append(None if None in expected[-1:] or at in expected else at)
-    found = EchoedText(["<s>", *tokens, parts], [None, *[-1.0] * (len(tokens) + 1)], 1)
-    begins = begins_of(text, found)
-    runs = [n for n, token in enumerate(tokens) if token != parts]
-    assert begins[0] is None
-    assert len(begins) == len(tokens) + 1
-    assert [begins[n + 1] for n in runs] == [tokens_of(text)[n][1] for n in runs]
-
-
-def test_a_score_is_the_sum_over_the_tokens_of_the_candidate(world: World) -> None:
-    found, _ = asked(world, STUB.url())
-    own = float(found.split(b"\n")[0].split(b"g= ")[1].split()[0])
-    assert np.isclose(own, log_prob("", "the lamp is lit\n"), atol=1e-4)
+@pytest.mark.parametrize("fault", ["", "no-parts"])  # as of vLLM, as of llama.cpp
+def test_scores_are_sums_over_tokens_whatever_servers_make_of_parts_of_letters(
+    world: World, fault: str
+) -> None:
+    texts = ["a lamp", "über é", "é", "éé b", "b é", ""]
+    world.write("k", [f"{t} ||| {text} ||| F= 0 ||| 0" for t, text in enumerate(texts)])
+    lists = "--kbest k --no-docs one --out - --no-cache"
+    found = world.ok(f"score {lists} --lm g=openai:{STUB.url(fault)},model=toy,sentences=1").lines
+    before = ["", *(f"{text}\n" for text in texts)]
+    expected = [log_prob(b, f"{text}\n") for b, text in zip(before, texts, strict=False)]
+    values = [float(line.split("g= ")[1].split()[0]) for line in found]
+    assert values == pytest.approx(expected, abs=1e-4)

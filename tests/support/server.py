@@ -78,8 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
     def choice(self, index: int, text: str, fault: str) -> dict[str, Any]:
         own: list[Any] = numbers(text)
         tokens = [token for token, _ in tokens_of(text)]
-        begin = [] if fault == "bare" else ["<s>"]
-        named = {"tokens": [*begin, *tokens, "\ufffd"], "token_logprobs": [*own, -0.1]}
+        begin, part = [] if fault == "bare" else ["<s>"], "" if fault == "no-parts" else "\ufffd"
+        shown_tokens = [part if token == "\ufffd" else token for token in (*tokens, "\ufffd")]
+        named = {"tokens": [*begin, *shown_tokens], "token_logprobs": [*own, -0.1]}
         named["token_logprobs"][:1] = [None] if fault == "bare" else [None, own[0]]
         if fault == "wrong":
             named["tokens"][2] = "token_id:7"

@@ -1,7 +1,7 @@
 """Gains of a scorer on new documents, beside those of weights tuned on these documents.
 
     python recipes/studies/new-documents/scored.py --data DATA --work WORK [--scored FOLDER]
-        [--correlation R …] [--seeds 5] [--top 20]
+        [--correlation R …] [--seeds 5] [--top 20] [--draw 0]
 
 FOLDER has lists NAME.nbest of `rerank score --lm …` for the sets of `PAIRS`. R is the correlation
 of a made-up scorer with the sentence BLEU of the candidates of a list; its lists, of the first 20
@@ -37,9 +37,9 @@ PAIRS = {
 }
 
 
-def with_scorer(of: Set, correlation: float, top: int, out: Path) -> Path:
+def with_scorer(of: Set, correlation: float, top: int, out: Path, draw: int) -> Path:
     """A list with the feature `made=`, which correlates with sentence BLEU in each list."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(draw)
     references = [[*lines] for lines in zip(*map(read, of.references), strict=True)]
     lists = groupby(read(Path(str(of.lists.kbest))), lambda line: int(line.partition(" ||| ")[0]))
     with out.open("w", encoding="utf-8") as file:
@@ -70,6 +70,7 @@ def read(path: Path) -> Iterator[str]:
 @click.option("--correlation", "correlations", type=float, multiple=True)
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--top", default=20, show_default=True)
+@click.option("--draw", default=0, show_default=True, help="Of the noise of made-up scorers.")
 def main(
     data: Path,
     work: Path,
@@ -77,6 +78,7 @@ def main(
     correlations: tuple[float, ...],
     seeds: int,
     top: int,
+    draw: int,
 ) -> None:
     """Print the gains of scorers on new documents."""
     found = sets(data, work)
@@ -86,7 +88,9 @@ def main(
     lists = {} if scored is None else {"--lm": {n: scored / f"{n}.nbest" for n in PAIRS}}
     for r in correlations:
         files = {name: work / f"{name}.{r:g}.nbest" for name in PAIRS}
-        lists[f"r = {r:g}"] = {n: with_scorer(found[n], r, top, file) for n, file in files.items()}
+        lists[f"r = {r:g}"] = {
+            n: with_scorer(found[n], r, top, file, draw) for n, file in files.items()
+        }
     for scorer, own in lists.items():
         by_name = {
             name: replace(found[name], lists=replace(found[name].lists, kbest=own[name]))

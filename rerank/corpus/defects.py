@@ -1,0 +1,618 @@
+"""Candidates that are no translations: cut off, looping, untranslated, thinking aloud.
+
+Samples of language models are full of them, and agreement prefers them: two texts that were cut at
+the same place, or fell into the same loop, are more alike than two whole ones. What a detector says
+is relative to the other candidates of the sentence wherever a translation might rightly look like
+that: a word that all candidates repeat ten times is repeated by the source.
+
+n candidates of T sentences. All detectors together take O(bytes) time: one compiled pass over the
+texts, and regular expressions for texts that hold a sign they look for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import TextColumn, column_names
+from rerank.corpus.kbest import KBest, NamedLists
+from rerank.corpus.reading import DROP, KEEP
+from rerank.files.compilation import njit
+from rerank.notices import Notices
+
+Integers = NDArray[np.int64]
+Marks = NDArray[np.uint8]
+NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
+
+# From what can be mended in the text to what has nothing of a translation: of several defects a
+# candidate has the last, and of candidates that all have one the first is the least bad.
+KINDS = (
+    "control-token",
+    "text-around",
+    "byte-tokens",
+    "reasoning",
+    "prompt",
+    "cut-off",
+    "loop",
+    "other-script",
+    "untranslated",
+    "refusal",
+)
+_LEVEL = {kind: level for level, kind in enumerate(KINDS, 1)}
+_FIRST = 8  # candidates of a list that are looked at where all are kept
+HEAD = 500  # sentences from which `Defects` learns what nearly all candidates are like
+
+_UNUSUAL = b"<>[]`\xc3\xc4"  # bytes of which tokens of tools have one
+_REASONING = rb"(?:think|thinking|thought|reasoning|reflection|analysis|scratchpad|seed:think)"
+_SIGNS: dict[str, tuple[re.Pattern[bytes], tuple[bytes, ...]]] = {
+    # kind: its pattern, and what texts that match hold in small letters, if no unusual byte
+    "control-token": (
+        re.compile(
+            rb"(?i)<\|[a-z_]{2,30}\|>|<(?:pad|eos|bos|end_of_turn|start_of_turn)>|\[/?INST\]"
+            rb"|<\xef\xbd\x9c[^>]{1,40}\xef\xbd\x9c>"
+        ),
+        (),
+    ),
+    "text-around": (
+        re.compile(
+            rb"(?i)^\s*(?:(?:sure|certainly|of course|okay|ok)\b[^:.]{0,60}[,!:.]\s*)?"
+            rb"(?:here(?: is|'s|\xe2\x80\x99s| are)\b[^:]{0,80}\btranslations?\b[^:]{0,60}:"
+            rb"|(?:the )?(?:english |german |french |chinese |russian )?translation(?: is)?\s*:)"
+            rb"|^\s*```|```\s*$"
+            rb"|^\s*\*{0,2}(?:option|translation|version|alternative) ?(?:1|a)\b\*{0,2}\s*[:.)]"
+        ),
+        (b"translation", b"```", b"option", b"version", b"alternative"),
+    ),
+    "byte-tokens": (
+        re.compile(
+            rb"<0x[0-9A-Fa-f]{2}>|(?:^|[^ ])(?:\xc4\xa0|\xc4\x8a)"  # Ġ and Ċ of byte-level BPE
+            rb"|\xc3\xa2\xc4[\x80-\xbf]|\xc3\x83\xc2[\x80-\xbf]"  # âĢ, and Ã with a control
+        ),
+        (),
+    ),
+    "reasoning": (
+        re.compile(
+            rb"(?i)^\s*(?:<" + _REASONING + rb">|\[think\]|\xe2\x97\x81think\xe2\x96\xb7"
+            rb"|<\|channel\|>\s*analysis)|</" + _REASONING + rb">|\[/think\]"
+            rb"|\xe2\x97\x81/think\xe2\x96\xb7"
+        ),
+        (b"think\xe2",),
+    ),
+    "refusal": (
+        re.compile(
+            rb"(?i)^\W*(?:(?:i ?(?:'m|\xe2\x80\x99m|am) (?:very |so )?)?sorry|i apologi[sz]e"
+            rb"|unfortunately|as an? (?:ai|(?:large )?language)\b"
+            rb"|i (?:cannot|can't|can not|can\xe2\x80\x99t|am unable|am not able|'m unable))"
+            rb"\b.{0,120}\b(?:translat|assist|help (?:you )?with|fulfil|comply|language model"
+            rb"|an ai\b|this request|th(?:e|is) text|the content)"
+        ),
+        (
+            *(b"translat", b"assist", b"fulfil", b"comply", b" an ai", b"language model"),
+            *(b"help you with", b"this request"),
+        ),
+    ),
+}
+_TAKEN_AWAY = (  # what is surely no translation: its kind, its pattern, and what is kept
+    ("control-token", rb"^(?:\s*<\|[a-z_]{2,30}\|>)+(?:(?:assistant|final)\b)?", b""),
+    ("reasoning", rb"^\s*<(" + _REASONING + rb")>.*?</\1>", b""),
+    (
+        "reasoning",
+        rb"^\s*(?:\[think\].*?\[/think\]|\xe2\x97\x81think\xe2\x96\xb7.*?/think\xe2\x96\xb7)",
+        b"",
+    ),
+    ("reasoning", rb"^(?:analysis)?(?:<\|message\|>)?.*<\|channel\|>\s*final\s*<\|message\|>", b""),
+    ("reasoning", rb"^(?!.*<" + _REASONING + rb">).*?</" + _REASONING + rb">", b""),
+    ("text-around", rb"^\s*```[a-z]*\s+(.*\S)\s*```\s*$", rb"\1"),
+    ("control-token", rb"(?:<\|[a-z_]{2,30}\|>\s*|<(?:eos|pad|end_of_turn)>\s*)+$", b""),
+)
+_NO_SIGN = ("text-around", "refusal")  # kinds of words that the source may say itself
+
+
+class Script(NamedTuple):
+    """Letters of a script: a name, and ranges of code points, both ends included."""
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+
+
+SCRIPTS = (
+    Script("Latin", ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0x24F), (0x1E00, 0x1EFF))),
+    Script("Greek", ((0x370, 0x3FF), (0x1F00, 0x1FFF))),
+    Script("Cyrillic", ((0x400, 0x52F),)),
+    Script("Armenian", ((0x531, 0x58F),)),
+    Script("Hebrew", ((0x590, 0x5FF),)),
+    Script("Arabic", ((0x600, 0x6FF), (0x750, 0x77F), (0x8A0, 0x8FF), (0xFB50, 0xFEFC))),
+    *(
+        Script(name, ((0x900 + 0x80 * place, 0x97F + 0x80 * place),))
+        for place, name in enumerate(
+            (
+                *("Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu"),
+                *("Kannada", "Malayalam", "Sinhala", "Thai", "Lao"),
+            )
+        )
+    ),
+    Script("Tibetan", ((0xF00, 0xFFF),)),
+    Script("Burmese", ((0x1000, 0x109F),)),
+    Script("Georgian", ((0x10A0, 0x10FF),)),
+    Script("Ethiopic", ((0x1200, 0x137F),)),
+    Script("Khmer", ((0x1780, 0x17FF),)),
+    Script("kana", ((0x3041, 0x30FF), (0x31F0, 0x31FF))),
+    Script("Hangul", ((0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7AF))),
+    Script("Han", ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2FFFF))),
+)
+_BYTES = re.compile(rb"(?:<0x[0-9A-Fa-f]{2}>)+")
+_NAMES = [script.name for script in SCRIPTS]
+_KANA, _HAN = _NAMES.index("kana"), _NAMES.index("Han")
+_UNSEGMENTED = tuple(map(_NAMES.index, ("Thai", "Lao", "Burmese", "Khmer", "kana", "Han")))
+_FEW_LETTERS = 4  # of another script, that say nothing
+_NEARLY_ALL = 0.8  # of the letters or candidates of a text
+_LEAST_RUN = 16  # tokens of a phrase that is repeated at least twice, all its repetitions together
+_LEAST_TOKENS = 16  # of a text whose trigrams are counted
+# shares of a text that are one phrase, and trigrams that stand there before
+_REPEATED = np.array([0.1, 0.4])
+_LONG_TOKEN = 24  # characters of a token in which characters may be repeated
+_SHORT, _LEAST_WORDS = 0.75, 8  # of the length of whole candidates: a text without an end
+_COPIED = 6  # words of the source in a row
+_OPEN = re.compile(rb"\w$")
+
+
+@cache
+def _scripts() -> NDArray[np.int8]:
+    """The script of each code point below 0x30000, by its place in `SCRIPTS`; −1 of none."""
+    table = np.full(0x30000, -1, np.int8)
+    for place, script in enumerate(SCRIPTS):
+        for first, last in script.ranges:
+            table[first : last + 1] = place
+    table[[0xD7, 0xF7]] = -1
+    return table
+
+
+class Defects:
+    """Finds the candidates of lists that are no translations.
+
+    The script of nearly all candidates, a prompt before all of them, and whether outputs may repeat
+    their sources, as in normalisation, are learnt from the first lists (`learn`); `marks` then says
+    of each candidate which of `KINDS` it has.
+
+    mode: whether defects are only counted, are a column of the lists (`KBest.defects`), or are left
+    out where a sentence has a better candidate; learnt: whether the first lists are known; some:
+    whether any candidate has a defect; removed: what `cleaned` took away.
+    """
+
+    def __init__(self, mode: str = KEEP) -> None:
+        self.mode = mode
+        self.learnt = self.some = False
+        self.removed = Counter[str]()
+        self._letters, self._source_letters = np.zeros((2, len(SCRIPTS)), np.int64)
+        self._sentences = self._copies = self._candidates = 0
+        self._beginnings: list[bytes] = []  # of the candidates of each sentence, what they share
+
+    def learn(self, kbest: KBest) -> None:
+        """Count a document's lists."""
+        self._letters += _measured(kbest.texts)[0].sum(axis=0)
+        self._sentences += int((kbest.counts > 0).sum())
+        sources = TextColumn.of([*kbest.side.get("source", ())])
+        self._source_letters += _measured(sources)[0].sum(axis=0)
+        for texts, source in _lists(kbest):
+            self._beginnings.append(_beginning(texts))
+            if source and self._same_script:
+                self._candidates += len(texts)
+                self._copies += sum(map(_copies(source), texts))
+
+    @property
+    def _same_script(self) -> bool:
+        """Whether sources are of the script of the candidates: other copies are `other-script`."""
+        return bool(self._letters.argmax() == self._source_letters.argmax())
+
+    def marks(self, kbest: KBest) -> Marks:
+        """The kind of each candidate's defect, (n,), its place in `KINDS` counted from 1; 0: none.
+
+        An empty text has none here: `rerank.corpus.grouping` counts those.
+        """
+        marks = np.zeros(kbest.n, np.uint8)
+        if not kbest.n:
+            return marks
+        letters, repeated, unusual = _measured(kbest.texts)
+        self._mark_signs(kbest, np.flatnonzero(unusual).tolist(), marks)
+        prompt = self._prompt
+        suspects = _other_script(letters, self._letters)
+        _raise(marks, suspects, "other-script")
+        _raise(marks, _loops(kbest, repeated), "loop")
+        cut = np.zeros(kbest.n, np.bool_) if kbest.truncated is None else kbest.truncated.copy()
+        rows = kbest.offsets.tolist()
+        may_copy = self._copies > (1 - _NEARLY_ALL) * max(1, self._candidates)
+        for t in _short_and_open(kbest):
+            cut[rows[t] : rows[t + 1]] |= _unfinished([kbest.texts[row] for row in kbest.rows(t)])
+        _raise(marks, cut, "cut-off")
+        may_copy |= not (kbest.side.get("source") and self._same_script)
+        if prompt or not may_copy:
+            for t, (listed, source) in enumerate(_lists(kbest, empty=True)):
+                if prompt:
+                    echoes = [prompt.match(text) is not None for text in listed]
+                    _raise(marks[rows[t] : rows[t + 1]], np.array(echoes, np.bool_), "prompt")
+                if source and not may_copy:
+                    copies = np.array([*map(_copies(source), listed)], np.bool_)
+                    _raise(marks[rows[t] : rows[t + 1]], copies, "untranslated")
+        return marks
+
+    def marked(
+        self,
+        documents: Iterable[NamedLists],
+        notices: Notices,
+        systems: Mapping[str, str] = NO_SYSTEMS,
+    ) -> Iterator[NamedLists]:
+        """The documents with their defects counted, by system if they are made of their outputs.
+
+        Memory: `HEAD` sentences at first, then a document.
+        """
+        held: list[NamedLists] = []
+        for name, kbest in documents:
+            if not self.learnt:
+                self.learn(kbest.top(_FIRST))
+                held.append((name, kbest))
+                if self._sentences < HEAD:
+                    continue
+            self.learnt = True
+            for each, lists in held or [(name, kbest)]:
+                yield each, self._judged(lists, notices, systems)
+            held = []
+        self.learnt = True
+        for each, lists in held:
+            yield each, self._judged(lists, notices, systems)
+
+    def _judged(self, kbest: KBest, notices: Notices, systems: Mapping[str, str]) -> KBest:
+        """A document with its defects, which are counted, or without the candidates.
+
+        Where all are kept, only the first ones of each list are looked at.
+        """
+        looked_at = kbest.top(_FIRST) if self.mode == KEEP else kbest
+        marks = self.marks(looked_at)
+        if not marks.any():
+            return kbest if self.mode == KEEP else replace(kbest, defects=marks)
+        self.some = True
+        names = column_names(kbest.labels) if systems else []
+        dense = looked_at.dense
+        givers = {f"output of {systems[x]}": dense[:, names.index(x)] > 0 for x in systems}
+        givers = givers or {"candidate": np.ones(len(marks), np.bool_)}
+        for kind, level in _LEVEL.items():
+            for giver, theirs in givers.items():
+                rows = np.flatnonzero((marks == level) & theirs)
+                if len(rows):
+                    line = looked_at.line_number(int(rows[0]))
+                    where: dict[str, Any] = {"source": kbest.source, "line": line}
+                    notices.add(kind, **where, count=len(rows), candidate=giver)
+        if self.mode == KEEP:
+            return kbest
+        judged = replace(kbest, defects=marks)
+        return judged.where(whole(judged)) if self.mode == DROP else judged
+
+    def cleaned(self, text: bytes) -> bytes:
+        """A text without what is surely no translation; counted by kind in `removed`.
+
+        Closed reasoning, a fence around all of it, control tokens at its ends, the prompt that all
+        texts begin with; bytes as <0xC3><0xA9> become the characters that they are.
+        """
+        steps = [*_taken_away()]
+        if self._prompt is not None:
+            steps.append(("prompt", self._prompt, b""))
+        for kind, pattern, kept in steps:
+            shorter = pattern.sub(kept, text, count=1).strip()
+            if shorter != text.strip():
+                self.removed[kind] += 1
+            text = shorter
+        joined = _BYTES.sub(_characters, text)
+        self.removed["byte-tokens"] += joined != text
+        return joined
+
+    def _mark_signs(self, kbest: KBest, unusual: Sequence[int], marks: Marks) -> None:
+        """Mark texts that match one of `_SIGNS`; only those that hold a sign are looked at.
+
+        unusual: rows of texts with a byte of `_UNUSUAL`.
+        """
+        texts, rows = kbest.texts.to_list(), kbest.offsets.tolist()
+        blob = b"\n".join(texts).lower()  # the block of a file holds features, too
+        ends = np.cumsum([len(text) + 1 for text in texts])
+        for kind, (pattern, signs) in _SIGNS.items():
+            hits = np.zeros(kbest.n, np.bool_)
+            places = [place for sign in signs for place in _occurrences(blob, sign)]
+            for row in {*np.searchsorted(ends, places, "right").tolist(), *unusual}:
+                hits[row] = pattern.search(texts[row]) is not None
+            if kind in _NO_SIGN and hits.any():
+                for a, b in pairwise(rows):
+                    hits[a:b] &= not hits[a:b].all()
+            _raise(marks, hits, kind)
+
+    @property
+    def _prompt(self) -> re.Pattern[bytes] | None:
+        """What begins nearly all lists, of at least three words and five sentences; or None.
+
+        It ends behind the last colon that the candidates of each sentence share.
+        """
+        return _shared_prompt(self._beginnings)
+
+
+@cache
+def _taken_away() -> list[tuple[str, re.Pattern[bytes], bytes]]:
+    """`_TAKEN_AWAY`, compiled."""
+    return [(kind, re.compile(text, re.I | re.S), kept) for kind, text, kept in _TAKEN_AWAY]
+
+
+def _characters(bytes_of: re.Match[bytes]) -> bytes:
+    """The characters of bytes such as <0xC3><0xA9>, if they are UTF-8; else as they are."""
+    value = bytes.fromhex(bytes_of[0].replace(b"<0x", b"").replace(b">", b"").decode())
+    try:
+        return value if value.decode().isprintable() else bytes_of[0]
+    except UnicodeDecodeError:
+        return bytes_of[0]
+
+
+def whole(kbest: KBest) -> NDArray[np.bool_]:
+    """Which candidates (n,) have no worse defect than the least bad one of their sentence."""
+    starts = np.unique(kbest.offsets)[:-1]
+    if kbest.defects is None or not len(starts):
+        return np.ones(kbest.n, np.bool_)
+    least = np.minimum.reduceat(kbest.defects, starts)
+    sizes = np.diff(np.append(starts, kbest.n))
+    kept: NDArray[np.bool_] = kbest.defects <= np.repeat(least, sizes)
+    return kept
+
+
+def _occurrences(blob: bytes, sign: bytes) -> Iterator[int]:
+    """Places of a sign in a block of texts."""
+    place = blob.find(sign)
+    while place >= 0:
+        yield place
+        place = blob.find(sign, place + len(sign))
+
+
+def _raise(marks: Marks, hits: NDArray[np.bool_], kind: str) -> None:
+    """Give the candidates of `hits` a kind of defect, unless they have a worse one."""
+    marks[hits] = np.maximum(marks[hits], _LEVEL[kind])
+
+
+def _lists(kbest: KBest, *, empty: bool = False) -> Iterator[tuple[list[bytes], bytes]]:
+    """The texts of each sentence that has any, and its source; empty: of all sentences."""
+    texts, rows, sources = kbest.texts.to_list(), kbest.offsets.tolist(), kbest.side.get("source")
+    for t in range(len(kbest)):
+        if empty or rows[t] < rows[t + 1]:
+            yield texts[rows[t] : rows[t + 1]], sources[t] if sources else b""
+
+
+# Scripts and loops
+
+
+def _measured(texts: TextColumn) -> tuple[Integers, NDArray[np.float64], NDArray[np.bool_]]:
+    """Letters of each script (n, S), how much is repeated (n, 2), and which have unusual bytes.
+
+    Repeated, 0 to 1, are the longest run of one phrase, and trigrams that the text has before.
+    """
+    blob = np.frombuffer(texts.blob, np.uint8)
+    unsegmented = np.zeros(len(SCRIPTS) + 1, np.bool_)  # the last: of no script, at place −1
+    unsegmented[list(_UNSEGMENTED)] = True
+    letters = np.zeros((len(texts), len(SCRIPTS)), np.int64)
+    repeated = np.zeros((len(texts), 2))
+    unusual = np.zeros(256, np.bool_)
+    unusual[list(_UNUSUAL)] = True
+    found = np.zeros(len(texts), np.bool_)
+    _measure(blob, texts.spans, _scripts(), unsegmented, unusual, letters, repeated, found)
+    return letters, repeated, found
+
+
+@njit(cache=True)
+def _measure(
+    blob: NDArray[np.uint8],
+    spans: Integers,
+    scripts: NDArray[np.int8],
+    unsegmented: NDArray[np.bool_],
+    unusual: NDArray[np.bool_],
+    letters: Integers,
+    repeated: NDArray[np.float64],
+    found: NDArray[np.bool_],
+) -> None:
+    """Letters of each text by script, and the shares of its tokens that are repetitions.
+
+    Tokens are words, and characters of scripts without spaces.
+    """
+    sizes = spans[:, 1] - spans[:, 0]
+    tokens = np.zeros(sizes.max() + 1 if len(sizes) else 1, np.uint64)
+    for row in range(len(spans)):
+        n, size, same = 0, 0, 0
+        hashed, before, before_that = np.uint64(0), np.int64(0), np.int64(0)
+        place, stop = spans[row, 0], spans[row, 1]
+        while place < stop:
+            byte = np.int64(blob[place])
+            found[row] |= unusual[byte]
+            width = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            point = byte if width == 1 else byte & (0x7F >> width)
+            for i in range(place + 1, min(place + width, stop)):
+                point = (point << 6) | (np.int64(blob[i]) & 0x3F)
+            place += width
+            script = scripts[point] if point < len(scripts) else -1
+            if script >= 0:
+                letters[row, script] += 1
+            alone = unsegmented[script]
+            if (point == 32 or alone) and size:
+                tokens[n] = hashed
+                n, size, same, hashed = n + 1, 0, 0, np.uint64(0)
+            if alone:
+                tokens[n] = np.uint64(point)
+                n += 1
+            elif point != 32:
+                hashed = (hashed ^ np.uint64(point)) * np.uint64(1099511628211)
+                same = same + 1 if point in (before, before_that) else 0
+                if same >= _LONG_TOKEN:  # as of "hahaha…"
+                    repeated[row, 0] = 1.0
+                before, before_that = point, before
+                size += 1
+        if size:
+            tokens[n] = hashed
+            n += 1
+        repeated[row, 0] = max(repeated[row, 0], _longest_run(tokens[:n]) / max(1, n))
+        repeated[row, 1] = _old_trigrams(tokens[:n]) / max(1, n)
+
+
+@njit(cache=True)
+def _longest_run(tokens: NDArray[np.uint64]) -> int:
+    """Tokens of the longest run of a phrase that stands there three times or more; 0: none."""
+    n, most = len(tokens), 0
+    for period in range(1, n // 3 + 1):
+        run = 0
+        for i in range(period, n):
+            run = run + 1 if tokens[i] == tokens[i - period] else 0
+            if run >= 2 * period and run + period >= _LEAST_RUN:
+                most = max(most, run + period)
+    return most
+
+
+@njit(cache=True)
+def _old_trigrams(tokens: NDArray[np.uint64]) -> int:
+    """How many trigrams of a text of `_LEAST_TOKENS` or more stand there before."""
+    n, old = len(tokens) - 2, 0
+    if len(tokens) >= _LEAST_TOKENS:
+        trigrams, factor = np.zeros(n, np.uint64), np.uint64(0x9E3779B97F4A7C15)
+        for i in range(n):
+            trigrams[i] = ((tokens[i] * factor ^ tokens[i + 1]) * factor) ^ tokens[i + 2]
+        trigrams.sort()
+        old = int((trigrams[1:] == trigrams[:-1]).sum())
+    return old
+
+
+def _loops(kbest: KBest, repeated: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which candidates (n,) repeat themselves much more than another one of their sentence.
+
+    repeated: (n, 2), as of `_measured`. What the source repeats is no loop.
+    """
+    sources, least = kbest.side.get("source"), np.zeros((len(kbest), 2))
+    if sources is not None:
+        least = _measured(TextColumn.of([*sources]))[1]
+    suspect: NDArray[np.bool_] = np.any(repeated >= _REPEATED, axis=1)
+    for t in np.unique(np.searchsorted(kbest.offsets, np.flatnonzero(suspect), "right") - 1):
+        span = slice(*kbest.offsets[t : t + 2].tolist())
+        usual = np.maximum(least[t], repeated[span].min(axis=0))
+        more = repeated[span] > np.maximum(2 * usual, usual + _REPEATED / 2)
+        suspect[span] &= (more & (repeated[span] >= _REPEATED)).any(axis=1)
+    return suspect
+
+
+def _other_script(letters: Integers, total: Integers) -> NDArray[np.bool_]:
+    """Which candidates (n,) are of another script than nearly all letters of the lists, (S,)."""
+    groups = letters.copy()
+    total = total.copy()
+    japanese = total[_KANA] > 0.1 * (total[_KANA] + total[_HAN])
+    if japanese:  # Han alone is Chinese, if it is long
+        groups[:, _KANA] += np.where(groups[:, _KANA] > 0, groups[:, _HAN], 0)
+        groups[:, _HAN] = np.where(letters[:, _KANA] > 0, 0, groups[:, _HAN])
+        total[_KANA] += total[_HAN]
+        total[_HAN] = 0
+    own = int(total.argmax())
+    if total[own] < _NEARLY_ALL * max(1, total.sum()):
+        return np.zeros(len(letters), np.bool_)
+    others = groups.sum(axis=1) - groups[:, own]
+    few = np.where(groups[:, _HAN] > 0, 2 * _FEW_LETTERS if japanese else 2, _FEW_LETTERS)
+    most: NDArray[np.bool_] = (others >= few) & (2 * others > groups.sum(axis=1))
+    return most
+
+
+# Ends, copies and prompts
+
+
+def _open_ends(kbest: KBest) -> NDArray[np.bool_]:
+    """Which texts (n,) end with a letter or a digit of any script."""
+    blob, (starts, stops) = np.frombuffer(kbest.texts.blob, np.uint8), kbest.texts.spans.T
+    filled = stops > starts
+    last = np.zeros(kbest.n, np.uint8)
+    last[filled] = blob[stops[filled] - 1]
+    letter = ((last | 32) >= ord("a")) & ((last | 32) <= ord("z"))
+    ends = letter | ((last >= ord("0")) & (last <= ord("9")))
+    for row in np.flatnonzero(last >= 0x80).tolist():
+        ends[row] = kbest.texts[row][-4:].decode(errors="ignore")[-1:].isalnum()
+    return ends
+
+
+def _short_and_open(kbest: KBest) -> Iterator[int]:
+    """Sentences of which some candidates stop with a letter, much shorter than most others."""
+    stops, lengths = _open_ends(kbest), np.diff(kbest.texts.spans, axis=1)[:, 0]
+    sums = np.concatenate([[0], np.cumsum(stops)])[kbest.offsets]
+    counts = np.diff(sums)
+    for t in np.flatnonzero((counts > 0) & (2 * counts <= kbest.counts)).tolist():
+        span = slice(*kbest.offsets[t : t + 2].tolist())
+        if (lengths[span][stops[span]] < _SHORT * np.median(lengths[span][~stops[span]])).any():
+            yield t
+
+
+def _unfinished(texts: Sequence[bytes]) -> NDArray[np.bool_]:
+    """Which texts stop within a sentence: short, and where all others that have the word go on.
+
+    Of a word that the others do not have, a longer one that begins with it counts.
+    """
+    lines = [text.decode(errors="replace").split() for text in texts]
+    stops = np.array([bool(line) and line[-1][-1].isalnum() for line in lines])
+    lengths = np.array([*map(len, texts)])
+    result = stops & (lengths < _SHORT * np.median(lengths[~stops])) if not stops.all() else ~stops
+    for row in np.flatnonzero(result).tolist():
+        last, others = lines[row][-1], [line for line in lines if line is not lines[row]]
+        places = [(line, i) for line in others for i, w in enumerate(line) if w.startswith(last)]
+        places = [(line, i) for line, i in places if line[i] == last] or places
+        goes_on = [any(word[0].isalnum() for word in line[i + 1 :]) for line, i in places]
+        result[row] = len(lines[row]) >= _LEAST_WORDS and bool(places) and all(goes_on)
+    return result
+
+
+class _copies:
+    """Whether a text is its source, or has a long part of it that is no name."""
+
+    def __init__(self, source: bytes) -> None:
+        words = source.split()
+        self._joined, self._phrases = b"".join(words).lower(), set[tuple[bytes, ...]]()
+        self._few = len(words) < _COPIED and len(source.decode(errors="replace")) < _COPIED
+        self._named = sum(word[:1].islower() or word[0] >= 0x80 for word in words) < 3
+        for i in range(len(words) - _COPIED + 1):
+            phrase = words[i : i + _COPIED]
+            if sum(word[:1].islower() or word[0] >= 0x80 for word in phrase) >= _COPIED // 2:
+                self._phrases.add(tuple(phrase))
+
+    def __call__(self, text: bytes) -> bool:
+        words = text.split()
+        if b"".join(words).lower() == self._joined:
+            return not (self._few or self._named)
+        parts = (tuple(words[i : i + _COPIED]) for i in range(len(words) - _COPIED + 1))
+        return bool(self._phrases) and any(part in self._phrases for part in parts)
+
+
+def _beginning(texts: Sequence[bytes]) -> bytes:
+    """What all texts of a sentence begin with, up to the last colon in it."""
+    first, last = min(texts), max(texts)
+    n = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
+    shared = first[:n] if n is not None else min(first, last, key=len)
+    return shared[: shared.rfind(b":") + 1]
+
+
+def _shared_prompt(beginnings: Sequence[bytes]) -> re.Pattern[bytes] | None:
+    """A pattern of the prompt before (nearly) all texts, from what begins those of each sentence.
+
+    The words that nearly all beginnings have in front, anything that differs between sentences,
+    and the label behind the last blank before the colon, as in `Translate: … English:`.
+    """
+    prompts = [begin for begin in beginnings if begin]
+    if len(prompts) < max(5, _NEARLY_ALL * len(beginnings)):
+        return None
+    label = prompts[0].split()[-1]
+    same = [prompt for prompt in prompts if prompt.split()[-1] == label]
+    if len(same) < _NEARLY_ALL * len(prompts):
+        return None
+    first, last = min(same), max(same)
+    n = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    front = first[:n].split(b" ") if n == len(first) else first[:n].split(b" ")[:-1]
+    if len(front) < 2 and len(label) < 4:
+        return None
+    between = b"" if n == len(first) else rb".*?" + re.escape(label)
+    return re.compile(rb"\s*" + rb"\s+".join(map(re.escape, front)) + between + rb"\s*", re.S)

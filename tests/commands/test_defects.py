@@ -1,0 +1,182 @@
+"""Candidates that are no translations: found, named, avoided, dropped and cleaned."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.world import World
+
+import rerank
+from rerank.corpus.defects import KINDS, Defects
+from rerank.corpus.kbest import KBest
+
+SOURCES = [
+    "die Fähre verlässt den Hafen um sieben Uhr morgens .",
+    "niemand hatte dem Kapitän vom kaputten Ruder erzählt .",
+    "sie schrieb den Brief auf die Rückseite einer alten Quittung .",
+    "wir zählten elf Boote , bevor der Nebel kam .",
+    "im Frühling bringt der Fluss Holz aus den Bergen mit .",
+    "er fragte mich nie , warum ich den Schlüssel behielt .",
+]
+TEXTS = [
+    ["the ferry leaves the harbour at seven in the morning .", "the ferry departs at seven ."],
+    ["nobody had told the captain about the broken rudder .", "no one told him of the rudder ."],
+    ["she wrote the letter on the back of an old receipt .", "she wrote it on an old bill ."],
+    ["we counted eleven boats before the fog came .", "eleven boats we saw before the fog ."],
+    ["in spring the river brings wood from the hills .", "in spring it carries timber down ."],
+    ["he never asked me why I kept the key .", "he has not asked why I have that key ."],
+]
+PLACE = 3  # the sentence whose candidates are damaged
+LOOP = "we counted " + "eleven boats and then " * 12
+DEFECTS: Mapping[str, Any] = {  # by kind: what stands there twice in place of two translations
+    "control-token": "we counted eleven boats before the fog came .<|im_end|>",
+    "text-around": "Here is the English translation: we counted eleven boats .",
+    "byte-tokens": "we counted <0xE2><0x80> eleven boats .",
+    "reasoning": "<think>\nBoote are boats.\n</think>\n\nwe counted eleven boats .",
+    "cut-off": {"text": "we counted eleven boats before", "finish_reason": "length"},
+    "loop": LOOP,
+    "other-script": "мы насчитали одиннадцать лодок , прежде чем пришёл туман .",
+    "untranslated": SOURCES[PLACE],
+    "refusal": "I'm sorry, but I can't assist with that request.",
+}
+
+
+def lists(damaged: Sequence[Any] = (), **more: Any) -> str:
+    """JSON lines of the sentences, with other candidates in front of those of one of them."""
+    rows = []
+    for t, (source, texts) in enumerate(zip(SOURCES, TEXTS, strict=True)):
+        candidates = [*damaged, *texts] if t == PLACE else [*texts]
+        rows.append({"id": t, "source": source, "candidates": candidates, **more})
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def choice(world: World, text: str, options: str = "") -> tuple[str, str]:
+    """The choice of the damaged sentence, and what was printed."""
+    world.write("a.jsonl", text)
+    run = world.ok(f"decode --kbest a.jsonl --no-docs one {options}")
+    return run.lines[PLACE], run.err
+
+
+@pytest.mark.parametrize("kind", DEFECTS)
+def test_two_candidates_with_one_defect_are_named_and_not_chosen(world: World, kind: str) -> None:
+    chosen, printed = choice(world, lists([DEFECTS[kind]] * 2))
+    assert chosen in TEXTS[PLACE]
+    assert "2 x candidate" in printed
+    assert f"{kind}]" in printed
+    kept, _ = choice(world, lists([DEFECTS[kind]] * 2), "--defects keep")
+    assert kept not in TEXTS[PLACE] or kind == "cut-off"  # which agrees with the others, too
+
+
+def test_of_candidates_that_all_have_a_defect_the_least_bad_is_taken(world: World) -> None:
+    bad = json.dumps([DEFECTS["refusal"], DEFECTS["refusal"], LOOP])
+    chosen, printed = choice(world, lists().replace(json.dumps(TEXTS[PLACE]), bad))
+    assert chosen == LOOP.strip()
+    assert "defects: 1 sentences of which every candidate has a defect" in printed
+
+
+def test_candidates_that_are_dropped_leave_the_numbers_of_the_others(world: World) -> None:
+    text = lists([DEFECTS["refusal"], LOOP])
+    before, behind = [0.0] * 2 * PLACE, [0.0] * 2 * (len(TEXTS) - PLACE - 1)
+    scores = [*before, 9.0, 9.0, 1.0, 2.0, *behind]
+    world.write("scores", "".join(f"{value}\n" for value in scores))
+    world.write("w.json", '{"s": 1}')
+    how = "--scores s=scores --weights w.json"
+    assert choice(world, text, how)[0] == DEFECTS["refusal"]
+    assert choice(world, text, f"{how} --defects drop")[0] == TEXTS[PLACE][1]
+    assert choice(world, text, f"{how} --defects avoid")[0] == TEXTS[PLACE][1]
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
+@pytest.mark.parametrize("how", ["avoid", "drop", "keep"])
+def test_python_chooses_as_the_shell_does(world: World, how: str) -> None:
+    text = lists([DEFECTS["loop"], DEFECTS["loop"], DEFECTS["cut-off"]])
+    chosen, _ = choice(world, text, f"--defects {how}")
+    documents = rerank.read(kbest=world.folder / "a.jsonl", no_docs="one")
+    assert rerank.choose(documents, defects=how)[0].texts[PLACE] == chosen
+
+
+def test_what_all_candidates_say_is_no_defect(world: World) -> None:
+    """The source may say sorry, repeat itself, or begin with words about a translation."""
+    said = "sorry , I cannot translate this text . " + "no , no , no , " * 6
+    rows = lists().replace(json.dumps(TEXTS[PLACE]), json.dumps([f"{said}!", f"{said}."]))
+    assert "R7" not in choice(world, rows)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("<think>\nno\n</think>\n\na b .", "a b ."),
+        ("it is so\n</think>\na b .", "a b ."),
+        ("<|channel|>analysis<|message|>no<|end|><|channel|>final<|message|>a b .", "a b ."),
+        ("```text\na b .\n```", "a b ."),
+        ("a b .<|im_end|>", "a b ."),
+        ("caf<0xC3><0xA9> .", "café ."),
+        ("<think> it has no end", "<think> it has no end"),
+        ("a <0xC3> b .", "a <0xC3> b ."),
+        ("Here is the translation: a b .", "Here is the translation: a b ."),
+    ],
+)
+def test_convert_takes_away_what_is_surely_no_translation(
+    world: World, text: str, cleaned: str
+) -> None:
+    world.write("a.jsonl", lists([text]))
+    run = world.ok("convert --clean --kbest a.jsonl --to jsonl")
+    assert json.loads(run.lines[PLACE])["candidates"][0]["text"] == cleaned
+    assert ("taken away" in run.err) == (text != cleaned)
+
+
+def test_a_prompt_before_all_texts_is_named_and_taken_away(world: World) -> None:
+    rows = [json.loads(line) for line in lists().splitlines()]
+    for row in rows:
+        prompt = f"Translate German to English: {row.pop('source')} English: "
+        row["candidates"] = [prompt + text for text in row["candidates"]]
+    world.write("a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    run = world.ok("convert --clean --kbest a.jsonl --to first")
+    assert run.lines == [texts[0] for texts in TEXTS]
+    assert "R705 prompt" in run.err
+    assert "taken away: prompt 12" in run.err
+
+
+def test_outputs_of_systems_are_named_by_system(world: World) -> None:
+    for name, place in (("a", 0), ("b", 1), ("c", 0)):
+        lines = [texts[place] for texts in TEXTS]
+        lines[PLACE] = LOOP.strip() if name == "c" else lines[PLACE]
+        world.write(name, "".join(f"{line}\n" for line in lines))
+    run = world.ok("decode --systems a=a --systems b=b --systems c=c --no-docs one")
+    assert "1 x output of c that repeats itself" in run.err
+    assert "c:4 [R707 loop]" in run.err
+    assert run.lines[PLACE] in TEXTS[PLACE]
+
+
+@pytest.mark.parametrize("missing", [None, -9999.0, "None"])
+def test_a_log_probability_that_is_missing_is_not_0(world: World, missing: object) -> None:
+    def answer(values: Sequence[object]) -> str:
+        choices = [{"text": "a b", "logprobs": {"token_logprobs": [*values]}}]
+        return json.dumps({"id": 0, "choices": choices}) + "\n"
+
+    world.write("a.jsonl", answer([-1.0, missing]))
+    convert = "convert --kbest a.jsonl --to moses"
+    refused = world.run(convert)
+    assert refused.exit == 3
+    assert "a.jsonl:1: expected a log-probability of every token" in refused.err
+    world.write("a.jsonl", answer([None, -1.0]))  # of the first token no server knows it
+    assert "-1" in world.ok(convert).out
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    phrase=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=5, unique=True),
+    times=st.integers(1, 30),
+)
+def test_a_phrase_is_a_loop_from_sixteen_words_and_three_times_on(
+    phrase: list[str], times: int
+) -> None:
+    """Where another candidate of the sentence does not repeat it."""
+    text = " ".join([*phrase] * times)
+    kbest = KBest.of([[(text, {}), ("one two three four .", {})]])
+    marks = Defects().marks(kbest)
+    is_loop = times >= 3 and times * len(phrase) >= 16
+    assert marks.tolist() == [KINDS.index("loop") + 1 if is_loop else 0, 0]
