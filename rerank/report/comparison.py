@@ -223,7 +223,10 @@ def evaluate(
     ratio = ratio if isinstance(ratio, float) else None
     for system in systems[len(systems) > 1 :]:
         if ratio is not None and abs(system.length_ratio - ratio) > FAR:
-            figures: dict[str, Any] = {"ratio": f"{system.length_ratio:.3f}", "tuned": f"{ratio:.3f}"}
+            figures: dict[str, Any] = {
+                "ratio": f"{system.length_ratio:.3f}",
+                "tuned": f"{ratio:.3f}",
+            }
             notices.add("length-ratio", source=system.name, **figures)
     return Evaluation(
         tuple(systems),

@@ -126,7 +126,8 @@ def open_run(
         check_scorers(options.scorers)
         watch = Stopwatch()
         with watch.lap("lists"):
-            source = _source(lists, notices, options, documents, copies)
+            store = ArrayStore.of_process(options.sharing.memory)
+            source = open_source(lists, notices, copies, documents, store=store)
         with watch.lap("models"):
             scorers, cache = open_scorers(options.scorers, options.machine, notices)
         if programs:
@@ -298,17 +299,17 @@ def _read_first(run: Run[ListSource], announce: Printer) -> None:
         deque(run.read_unreported(), maxlen=0)
 
 
-def _source(
+def open_source(
     lists: Lists,
     notices: Notices,
-    options: RunOptions,
-    documents: Documents | None,
     copies: InputCopies,
+    documents: Documents | None = None,
+    *,
+    store: ArrayStore = IN_MEMORY,
 ) -> ListSource:
     """The lists, of a file with its format detected; files that cannot be read are refused."""
     lists.check()
     if lists.made:
-        store = ArrayStore.of_process(options.sharing.memory)
         return made_lists(lists, notices, copies, documents, store=store)
     path = copies.copied(lists.kbest)
     scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
@@ -521,8 +522,8 @@ class MemoryLists(Source):
 def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool = False) -> None:
     """Add the feature `agreement`, where the lists do not have it; they are read once more.
 
-    merged: whether lists are merged
-    with outputs of systems, whose agreement in all sentences is then not counted.
+    merged: whether lists are merged with outputs of systems, whose agreement in all sentences is
+    then not counted.
     """
     run.source.keep()
     lists = [kbest for _, kbest in islice(run.read_unreported(), 1)]
