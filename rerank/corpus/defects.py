@@ -15,10 +15,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import TextColumn, column_names
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import DROP, KEEP
-from rerank.files.compilation import njit
+from rerank.corpus.scripts import SCRIPTS, measured, other_script
 from rerank.notices import Notices
 
 Integers = NDArray[np.int64]
@@ -51,7 +51,6 @@ _LEVEL = {kind: level for level, kind in enumerate(KINDS, 1)}
 _FIRST = 8  # candidates of a list that are looked at where all are kept
 HEAD = 500  # sentences from which `Defects` learns what nearly all candidates are like
 
-_UNUSUAL = b"<>[]`\xc3\xc4"  # bytes of which tokens of tools have one
 _REASONING = rb"(?:think|thinking|thought|reasoning|reflection|analysis|scratchpad|seed:think)"
 _SIGNS: dict[str, tuple[re.Pattern[bytes], tuple[bytes, ...]]] = {
     # kind: its pattern, and what texts that match hold in small letters, if no unusual byte
@@ -101,79 +100,27 @@ _SIGNS: dict[str, tuple[re.Pattern[bytes], tuple[bytes, ...]]] = {
         ),
     ),
 }
-_TAKEN_AWAY = (  # what is surely no translation: its kind, its pattern, and what is kept
-    ("control-token", rb"^(?:\s*<\|[a-z_]{2,30}\|>)+(?:(?:assistant|final)\b)?", b""),
-    ("reasoning", rb"^\s*<(" + _REASONING + rb")>.*?</\1>", b""),
+_TAKEN_AWAY = (  # what is surely no translation: its kind and its pattern
+    ("control-token", rb"^(?:\s*<\|[a-z_]{2,30}\|>)+(?:(?:assistant|final)\b)?"),
+    ("reasoning", rb"^\s*<(" + _REASONING + rb")>.*?</\1>"),
     (
         "reasoning",
         rb"^\s*(?:\[think\].*?\[/think\]|\xe2\x97\x81think\xe2\x96\xb7.*?/think\xe2\x96\xb7)",
-        b"",
     ),
-    ("reasoning", rb"^(?:analysis)?(?:<\|message\|>)?.*<\|channel\|>\s*final\s*<\|message\|>", b""),
-    ("reasoning", rb"^(?!.*<" + _REASONING + rb">).*?</" + _REASONING + rb">", b""),
-    ("text-around", rb"^\s*```[a-z]*\s+(.*\S)\s*```\s*$", rb"\1"),
-    ("control-token", rb"(?:<\|[a-z_]{2,30}\|>\s*|<(?:eos|pad|end_of_turn)>\s*)+$", b""),
+    ("reasoning", rb"^(?:analysis)?(?:<\|message\|>)?.*<\|channel\|>\s*final\s*<\|message\|>"),
+    ("reasoning", rb"^(?!.*<" + _REASONING + rb">).*?</" + _REASONING + rb">"),
+    ("control-token", rb"(?:<\|[a-z_]{2,30}\|>\s*|<(?:eos|pad|end_of_turn)>\s*){1,8}$"),
 )
 _NO_SIGN = ("text-around", "refusal")  # kinds of words that the source may say itself
 
 
-class Script(NamedTuple):
-    """Letters of a script: a name, and ranges of code points, both ends included."""
-
-    name: str
-    ranges: tuple[tuple[int, int], ...]
-
-
-SCRIPTS = (
-    Script("Latin", ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0x24F), (0x1E00, 0x1EFF))),
-    Script("Greek", ((0x370, 0x3FF), (0x1F00, 0x1FFF))),
-    Script("Cyrillic", ((0x400, 0x52F),)),
-    Script("Armenian", ((0x531, 0x58F),)),
-    Script("Hebrew", ((0x590, 0x5FF),)),
-    Script("Arabic", ((0x600, 0x6FF), (0x750, 0x77F), (0x8A0, 0x8FF), (0xFB50, 0xFEFC))),
-    *(
-        Script(name, ((0x900 + 0x80 * place, 0x97F + 0x80 * place),))
-        for place, name in enumerate(
-            (
-                *("Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu"),
-                *("Kannada", "Malayalam", "Sinhala", "Thai", "Lao"),
-            )
-        )
-    ),
-    Script("Tibetan", ((0xF00, 0xFFF),)),
-    Script("Burmese", ((0x1000, 0x109F),)),
-    Script("Georgian", ((0x10A0, 0x10FF),)),
-    Script("Ethiopic", ((0x1200, 0x137F),)),
-    Script("Khmer", ((0x1780, 0x17FF),)),
-    Script("kana", ((0x3041, 0x30FF), (0x31F0, 0x31FF))),
-    Script("Hangul", ((0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7AF))),
-    Script("Han", ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2FFFF))),
-)
+_FENCE, _LANGUAGE = b"```", re.compile(rb"^[a-z]*\s")  # of code, behind which its language is
 _BYTES = re.compile(rb"(?:<0x[0-9A-Fa-f]{2}>)+")
-_NAMES = [script.name for script in SCRIPTS]
-_KANA, _HAN = _NAMES.index("kana"), _NAMES.index("Han")
-_UNSEGMENTED = tuple(map(_NAMES.index, ("Thai", "Lao", "Burmese", "Khmer", "kana", "Han")))
-_FEW_LETTERS = 4  # of another script, that say nothing
-_NEARLY_ALL = 0.8  # of the letters or candidates of a text
-_LEAST_RUN = 16  # tokens of a phrase that is repeated at least twice, all its repetitions together
-_LEAST_TOKENS = 16  # of a text whose trigrams are counted
+_NEARLY_ALL = 0.8  # of the candidates, or of the beginnings of lists
 # shares of a text that are one phrase, and trigrams that stand there before
 _REPEATED = np.array([0.1, 0.4])
-_LONG_TOKEN = 24  # characters of a token in which characters may be repeated
 _SHORT, _LEAST_WORDS = 0.75, 8  # of the length of whole candidates: a text without an end
 _COPIED = 6  # words of the source in a row
-_OPEN = re.compile(rb"\w$")
-
-
-@cache
-def _scripts() -> NDArray[np.int8]:
-    """The script of each code point below 0x30000, by its place in `SCRIPTS`; −1 of none."""
-    table = np.full(0x30000, -1, np.int8)
-    for place, script in enumerate(SCRIPTS):
-        for first, last in script.ranges:
-            table[first : last + 1] = place
-    table[[0xD7, 0xF7]] = -1
-    return table
 
 
 class Defects:
@@ -198,10 +145,10 @@ class Defects:
 
     def learn(self, kbest: KBest) -> None:
         """Count a document's lists."""
-        self._letters += _measured(kbest.texts)[0].sum(axis=0)
+        self._letters += measured(kbest.texts)[0].sum(axis=0)
         self._sentences += int((kbest.counts > 0).sum())
         sources = TextColumn.of([*kbest.side.get("source", ())])
-        self._source_letters += _measured(sources)[0].sum(axis=0)
+        self._source_letters += measured(sources)[0].sum(axis=0)
         for texts, source in _lists(kbest):
             self._beginnings.append(_beginning(texts))
             if source and self._same_script:
@@ -221,10 +168,10 @@ class Defects:
         marks = np.zeros(kbest.n, np.uint8)
         if not kbest.n:
             return marks
-        letters, repeated, unusual = _measured(kbest.texts)
+        letters, repeated, unusual = measured(kbest.texts)
         self._mark_signs(kbest, np.flatnonzero(unusual).tolist(), marks)
         prompt = self._prompt
-        suspects = _other_script(letters, self._letters)
+        suspects = other_script(letters, self._letters)
         _raise(marks, suspects, "other-script")
         _raise(marks, _loops(kbest, repeated), "loop")
         cut = np.zeros(kbest.n, np.bool_) if kbest.truncated is None else kbest.truncated.copy()
@@ -303,12 +250,16 @@ class Defects:
         """
         steps = [*_taken_away()]
         if self._prompt is not None:
-            steps.append(("prompt", self._prompt, b""))
-        for kind, pattern, kept in steps:
-            shorter = pattern.sub(kept, text, count=1).strip()
+            steps.append(("prompt", self._prompt))
+        for kind, pattern in steps:
+            shorter = pattern.sub(b"", text, count=1).strip()
             if shorter != text.strip():
                 self.removed[kind] += 1
             text = shorter
+        text = text.strip()
+        if len(text) > 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE):
+            self.removed["text-around"] += 1
+            text = _LANGUAGE.sub(b"", text[len(_FENCE) : -len(_FENCE)]).strip()
         joined = _BYTES.sub(_characters, text)
         self.removed["byte-tokens"] += joined != text
         return joined
@@ -316,7 +267,7 @@ class Defects:
     def _mark_signs(self, kbest: KBest, unusual: Sequence[int], marks: Marks) -> None:
         """Mark texts that match one of `_SIGNS`; only those that hold a sign are looked at.
 
-        unusual: rows of texts with a byte of `_UNUSUAL`.
+        unusual: rows of texts with an unusual byte.
         """
         texts, rows = kbest.texts.to_list(), kbest.offsets.tolist()
         blob = b"\n".join(texts).lower()  # the block of a file holds features, too
@@ -331,7 +282,7 @@ class Defects:
                     hits[a:b] &= not hits[a:b].all()
             _raise(marks, hits, kind)
 
-    @property
+    @cached_property
     def _prompt(self) -> re.Pattern[bytes] | None:
         """What begins nearly all lists, of at least three words and five sentences; or None.
 
@@ -341,9 +292,9 @@ class Defects:
 
 
 @cache
-def _taken_away() -> list[tuple[str, re.Pattern[bytes], bytes]]:
+def _taken_away() -> list[tuple[str, re.Pattern[bytes]]]:
     """`_TAKEN_AWAY`, compiled."""
-    return [(kind, re.compile(text, re.I | re.S), kept) for kind, text, kept in _TAKEN_AWAY]
+    return [(kind, re.compile(text, re.I | re.S)) for kind, text in _TAKEN_AWAY]
 
 
 def _characters(bytes_of: re.Match[bytes]) -> bytes:
@@ -387,105 +338,6 @@ def _lists(kbest: KBest, *, empty: bool = False) -> Iterator[tuple[list[bytes], 
             yield texts[rows[t] : rows[t + 1]], sources[t] if sources else b""
 
 
-# Scripts and loops
-
-
-def _measured(texts: TextColumn) -> tuple[Integers, NDArray[np.float64], NDArray[np.bool_]]:
-    """Letters of each script (n, S), how much is repeated (n, 2), and which have unusual bytes.
-
-    Repeated, 0 to 1, are the longest run of one phrase, and trigrams that the text has before.
-    """
-    blob = np.frombuffer(texts.blob, np.uint8)
-    unsegmented = np.zeros(len(SCRIPTS) + 1, np.bool_)  # the last: of no script, at place −1
-    unsegmented[list(_UNSEGMENTED)] = True
-    letters = np.zeros((len(texts), len(SCRIPTS)), np.int64)
-    repeated = np.zeros((len(texts), 2))
-    unusual = np.zeros(256, np.bool_)
-    unusual[list(_UNUSUAL)] = True
-    found = np.zeros(len(texts), np.bool_)
-    _measure(blob, texts.spans, _scripts(), unsegmented, unusual, letters, repeated, found)
-    return letters, repeated, found
-
-
-@njit(cache=True)
-def _measure(
-    blob: NDArray[np.uint8],
-    spans: Integers,
-    scripts: NDArray[np.int8],
-    unsegmented: NDArray[np.bool_],
-    unusual: NDArray[np.bool_],
-    letters: Integers,
-    repeated: NDArray[np.float64],
-    found: NDArray[np.bool_],
-) -> None:
-    """Letters of each text by script, and the shares of its tokens that are repetitions.
-
-    Tokens are words, and characters of scripts without spaces.
-    """
-    sizes = spans[:, 1] - spans[:, 0]
-    tokens = np.zeros(sizes.max() + 1 if len(sizes) else 1, np.uint64)
-    for row in range(len(spans)):
-        n, size, same = 0, 0, 0
-        hashed, before, before_that = np.uint64(0), np.int64(0), np.int64(0)
-        place, stop = spans[row, 0], spans[row, 1]
-        while place < stop:
-            byte = np.int64(blob[place])
-            found[row] |= unusual[byte]
-            width = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            point = byte if width == 1 else byte & (0x7F >> width)
-            for i in range(place + 1, min(place + width, stop)):
-                point = (point << 6) | (np.int64(blob[i]) & 0x3F)
-            place += width
-            script = scripts[point] if point < len(scripts) else -1
-            if script >= 0:
-                letters[row, script] += 1
-            alone = unsegmented[script]
-            if (point == 32 or alone) and size:
-                tokens[n] = hashed
-                n, size, same, hashed = n + 1, 0, 0, np.uint64(0)
-            if alone:
-                tokens[n] = np.uint64(point)
-                n += 1
-            elif point != 32:
-                hashed = (hashed ^ np.uint64(point)) * np.uint64(1099511628211)
-                same = same + 1 if point in (before, before_that) else 0
-                if same >= _LONG_TOKEN:  # as of "hahaha…"
-                    repeated[row, 0] = 1.0
-                before, before_that = point, before
-                size += 1
-        if size:
-            tokens[n] = hashed
-            n += 1
-        repeated[row, 0] = max(repeated[row, 0], _longest_run(tokens[:n]) / max(1, n))
-        repeated[row, 1] = _old_trigrams(tokens[:n]) / max(1, n)
-
-
-@njit(cache=True)
-def _longest_run(tokens: NDArray[np.uint64]) -> int:
-    """Tokens of the longest run of a phrase that stands there three times or more; 0: none."""
-    n, most = len(tokens), 0
-    for period in range(1, n // 3 + 1):
-        run = 0
-        for i in range(period, n):
-            run = run + 1 if tokens[i] == tokens[i - period] else 0
-            if run >= 2 * period and run + period >= _LEAST_RUN:
-                most = max(most, run + period)
-    return most
-
-
-@njit(cache=True)
-def _old_trigrams(tokens: NDArray[np.uint64]) -> int:
-    """How many trigrams of a text of `_LEAST_TOKENS` or more stand there before."""
-    n, old = len(tokens) - 2, 0
-    if len(tokens) >= _LEAST_TOKENS:
-        trigrams, factor = np.zeros(n, np.uint64), np.uint64(0x9E3779B97F4A7C15)
-        for i in range(n):
-            trigrams[i] = ((tokens[i] * factor ^ tokens[i + 1]) * factor) ^ tokens[i + 2]
-        trigrams.sort()
-        old = int((trigrams[1:] == trigrams[:-1]).sum())
-    return old
-
-
 def _loops(kbest: KBest, repeated: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which candidates (n,) repeat themselves much more than another one of their sentence.
 
@@ -493,7 +345,7 @@ def _loops(kbest: KBest, repeated: NDArray[np.float64]) -> NDArray[np.bool_]:
     """
     sources, least = kbest.side.get("source"), np.zeros((len(kbest), 2))
     if sources is not None:
-        least = _measured(TextColumn.of([*sources]))[1]
+        least = measured(TextColumn.of([*sources]))[1]
     suspect: NDArray[np.bool_] = np.any(repeated >= _REPEATED, axis=1)
     for t in np.unique(np.searchsorted(kbest.offsets, np.flatnonzero(suspect), "right") - 1):
         span = slice(*kbest.offsets[t : t + 2].tolist())
@@ -501,25 +353,6 @@ def _loops(kbest: KBest, repeated: NDArray[np.float64]) -> NDArray[np.bool_]:
         more = repeated[span] > np.maximum(2 * usual, usual + _REPEATED / 2)
         suspect[span] &= (more & (repeated[span] >= _REPEATED)).any(axis=1)
     return suspect
-
-
-def _other_script(letters: Integers, total: Integers) -> NDArray[np.bool_]:
-    """Which candidates (n,) are of another script than nearly all letters of the lists, (S,)."""
-    groups = letters.copy()
-    total = total.copy()
-    japanese = total[_KANA] > 0.1 * (total[_KANA] + total[_HAN])
-    if japanese:  # Han alone is Chinese, if it is long
-        groups[:, _KANA] += np.where(groups[:, _KANA] > 0, groups[:, _HAN], 0)
-        groups[:, _HAN] = np.where(letters[:, _KANA] > 0, 0, groups[:, _HAN])
-        total[_KANA] += total[_HAN]
-        total[_HAN] = 0
-    own = int(total.argmax())
-    if total[own] < _NEARLY_ALL * max(1, total.sum()):
-        return np.zeros(len(letters), np.bool_)
-    others = groups.sum(axis=1) - groups[:, own]
-    few = np.where(groups[:, _HAN] > 0, 2 * _FEW_LETTERS if japanese else 2, _FEW_LETTERS)
-    most: NDArray[np.bool_] = (others >= few) & (2 * others > groups.sum(axis=1))
-    return most
 
 
 # Ends, copies and prompts
