@@ -31,7 +31,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
 from rerank.corpus.reading import AVOID, KEEP
 from rerank.errors import ArgumentError, UsageError, printable
-from rerank.files.lines import RereadFile, scratch_file, spool
+from rerank.files.lines import RereadFile, scratch_file
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.files.run_files import no_option
@@ -52,6 +52,7 @@ from rerank.report.evaluation import Evaluation
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.opening import (
     TEXT_LINE,
+    InputCopies,
     MemoryLists,
     add_agreement,
     check_kinds,
@@ -59,6 +60,7 @@ from rerank.runs.opening import (
     line_of,
     memory_run,
     open_scorers,
+    open_source,
 )
 from rerank.runs.options import (
     ListFiles,
@@ -67,9 +69,8 @@ from rerank.runs.options import (
     default_weight_option,
 )
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
-from rerank.runs.run import LinearModel, Run, Scorers
-from rerank.runs.search import SEARCH, SearchOptions
-from rerank.runs.systems import made_lists
+from rerank.runs.run import LinearModel, Run
+from rerank.runs.search import SEARCH, Scorers, SearchOptions
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.agreement import (
     AGREEMENT,
@@ -77,9 +78,7 @@ from rerank.scorers.agreement import (
 )
 from rerank.scorers.defects import DEFECTS
 from rerank.scorers.features import counted
-from rerank.scorers.glossary import WEIGHT
 from rerank.scorers.model_options import (
-    GLOSSARY,
     LanguageModelOption,
 )
 from rerank.scorers.plugin import PluginScorer
@@ -126,8 +125,9 @@ class Reranker:
         values = _weights(weights, sparse or {}, notices)
         if not (values.dense or values.sparse):  # as the shell without a weights file
             alone = not (chosen.uniform or scorers or lm) and default is None
-            beside = {GLOSSARY: (WEIGHT,)} if scoring.features.glossary else {}
-            values = replace(values, dense={AGREEMENT: (1.0,), **beside}) if alone else values
+            if alone:
+                beside = {n: (w,) for n, w in scoring.features.beside_agreement.items()}
+                values = replace(values, dense={AGREEMENT: (1.0,), **beside})
             if alone or chosen.uniform:
                 name, default = "", default or 0.0
         self._without_weights, self._agreement = not name, scoring.features.agreement
@@ -297,13 +297,8 @@ def read(
     for name, path in (*side.items(), *outputs):
         check_value(f"file of {name!r}", FILE, path)
     files = settings_of(ListFiles, kbest=kbest, docs=docs, systems=outputs, **options)
-    lists, notices, copies = files.lists(side=side), PythonWarnings(), ExitStack()
-    lists.check()
-    source: ListSource
-    if lists.made:
-        source = made_lists(lists, notices, copies)
-    else:
-        source = KBestFile(copies.enter_context(spool(lists.kbest)), lists)
+    notices, copies = PythonWarnings(), InputCopies()
+    source = open_source(files.lists(side=side), notices, copies)
     source.find_sources()
     source.side = {kind: RereadFile(path) for kind, path in source.lists.side.items()}
     if isinstance(source, KBestFile):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
-from rerank.files.lines import InputFiles, spool
+from rerank.files.lines import spool
 from rerank.files.outputs import check_outputs
 from rerank.options import Command, option, part, record
 from rerank.report.measures import MeasureOptions
@@ -80,6 +80,7 @@ def ablate(options: AblateOptions) -> None:
     """
     from rerank.formats.translations import files_of
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
+    from rerank.runs.distribution import announce_work
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
     from rerank.runs.results import ModelUse
@@ -90,10 +91,8 @@ def ablate(options: AblateOptions) -> None:
     lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
-        read = [weights.weights, *([weights.null_weights] if weights.null_weights else [])]
-        files = [*files_of(references, "reference"), *read, *options.run.files]
-        check_outputs([], files)
-        inputs = InputFiles(files)
+        read = [weights.weights, weights.null_weights, *options.run.files]
+        inputs = check_outputs([], [*files_of(references, "reference"), *read])
         models = {EMPTIED: LinearModel.read(weights.weights, weights.default_weight, notices)}
         model = models[EMPTIED]
         search = options.searching.chosen().at(model.weights)
@@ -118,7 +117,7 @@ def ablate(options: AblateOptions) -> None:
                 f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
             )
         search = run.choose_search(search, messages.announce)
-        run.announce_work(search, messages.announce, passes=3)
+        announce_work(run, search, messages.announce, passes=3)
         decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.kinds.models)
         for batch in model.batches(run, search):
             for _, kbest, document, result in batch.documents:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import StoppedEarly, UsageError
-from rerank.files.lines import InputFiles, count_lines
+from rerank.files.lines import count_lines
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.files.terminal import Interrupts, progress
@@ -148,9 +148,7 @@ def candidates(options: CandidatesOptions, notices: Notices) -> str:
     file, docs, search = options.documents.file, options.documents.docs, options.finding
     kept, name = Path(f"{options.out}.part"), options.source
     model, converted = _model(options), str(options.model).startswith(CONVERTED)
-    files = [name, *([docs] if docs else [])]
-    check_outputs((options.out, kept), (model.folder, *files))
-    inputs = InputFiles(files)
+    inputs = check_outputs((options.out, kept), (name, docs), [model.folder])
     no_docs = options.documents.no_docs
     documents = chosen_documents(file, no_docs, lambda: count_lines(name), notices)
     sources = read_translation(name, documents, notices, model=display(file or name), role="source")

@@ -16,7 +16,7 @@ import click
 from rerank.corpus.reading import AS_SOURCE, tokenize_option
 from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles, scratch_file, spool
+from rerank.files.lines import scratch_file, spool
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.files.terminal import progress_shown, show
@@ -72,19 +72,6 @@ class OtherFiles:
         default=(),
         metavar="NAME=DIR",
     )
-
-    @property
-    def read_once(self) -> list[str]:
-        """The files of weights and of terms."""
-        return [*filter(None, [self.weights, self.glossary and glossary_value(self.glossary)[0]])]
-
-    def check_terms(self, findings: Findings) -> None:
-        """Find faults of the glossary, and terms that the source does not have."""
-        from rerank.scorers.glossary import check_terms
-
-        if self.glossary and self.source:
-            with findings.counting():
-                check_terms(self.glossary, self.source, findings)
 
 
 @record
@@ -215,6 +202,7 @@ def check(options: CheckOptions) -> int:
     """
     from rerank.check.findings import CleanCopies, Findings
     from rerank.check.survey import KnownWords, examine
+    from rerank.scorers.glossary import check_terms
     from rerank.scorers.models import open_model
 
     others, references = options.others, options.others.references.references
@@ -223,10 +211,10 @@ def check(options: CheckOptions) -> int:
         drop_unreferenced=others.references.drop_unreferenced,
     )
     lists.check()
-    files = [*lists.files, *references, *others.read_once]
-    inputs = InputFiles(files)
+    terms = others.glossary and glossary_value(others.glossary)[0]
+    files = [*lists.files, *references, others.weights, terms]
     targets = options.copies(lists)
-    check_outputs(targets.values(), [*files, *(folder for _, folder in others.lm)])
+    inputs = check_outputs(targets.values(), files, [folder for _, folder in others.lm])
     findings, summary = Findings(), None
     copies = CleanCopies({}, findings) if targets else None  # until the lists are read
     with progress_shown(not options.messages.quiet), ExitStack() as opened:
@@ -236,7 +224,9 @@ def check(options: CheckOptions) -> int:
             for name, folder in others.lm
             for model in [open_model(folder, "cpu")]
         ]
-        others.check_terms(findings)
+        if others.glossary and others.source:
+            with findings.counting():
+                check_terms(others.glossary, others.source, findings)
         source = None
         with findings.counting():
             source = _source(lists, references, findings, opened)

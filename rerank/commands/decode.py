@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
 from rerank.files.terminal import say
 from rerank.options import Command, option, part, record
-from rerank.runs.options import Messages, RunOptions, ScorerOptions, default_weight_option
+from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.table import tsv_line
 from rerank.values import FILE, TEXT, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO
 
     import numpy as np
@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
     from rerank.files.paths import FilePath
     from rerank.formats.run_records import Choice
-    from rerank.notices import Notices
-    from rerank.runs.lists import Lists, ListSource
+    from rerank.runs.lists import ListSource
     from rerank.runs.results import DocumentResult
-    from rerank.runs.run import DecodedDocument, LinearModel, Run
-    from rerank.runs.search import Search
-    from rerank.scorers.features import FeatureSource
+    from rerank.runs.run import DecodedDocument, Run
 
 
 @record
@@ -44,31 +41,6 @@ class WeightsFile:
         default=None,
     )
     default_weight: float | None = default_weight_option()
-
-    def model(self, search: Search, scorers: ScorerOptions, notices: Notices) -> LinearModel:
-        """The weights of the file; without one those beside agreement, or 0 for every feature.
-
-        UsageError without a file for scorers whose weights nothing else gives.
-        """
-        from rerank.formats.weights import Weights
-        from rerank.runs.run import LinearModel
-        from rerank.scorers.agreement import AGREEMENT
-
-        if self.weights is not None:
-            return LinearModel.read(self.weights, self.default_weight, notices)
-        weights = {} if search.uniform else {AGREEMENT: 1.0, **_beside_agreement(scorers)}
-        for kind, named in scorers.names.items():
-            if missing := [name for name, _ in named if name not in weights]:
-                raise UsageError(
-                    f"--{kind}: it is of no use without weights; add --weights FILE, which "
-                    "tune-mert writes with references; without any, a file of your own, as with "
-                    f"the line `{missing[0]}= 1`, and --default-weight 0 for other features"
-                )
-        if self.default_weight is not None:
-            raise UsageError(
-                "--default-weight: it is of no use without weights; add --weights FILE"
-            )
-        return LinearModel(Weights({name: (value,) for name, value in weights.items()}), "", 0.0)
 
 
 @record
@@ -158,11 +130,11 @@ def decode(options: DecodeOptions) -> None:
       rerank decode --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --out test.out
     """
-    from rerank.files.lines import InputFiles
     from rerank.files.outputs import check_outputs, to_json
     from rerank.report.explanation import Explanation
-    from rerank.runs.distribution import share_scores
-    from rerank.runs.results import CorpusResult
+    from rerank.runs.distribution import announce_work, outputs, share_scores
+    from rerank.runs.opening import model_of, open_decoding
+    from rerank.runs.results import CorpusResult, signature_of
     from rerank.scorers.agreement import DOCUMENT_BLEU
 
     weights, messages = options.weights, options.messages
@@ -171,13 +143,23 @@ def decode(options: DecodeOptions) -> None:
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
         paths = options.output.paths
-        read = [*([weights.weights] if weights.weights else []), *options.run.files]
-        inputs = InputFiles(read)
-        check_outputs(paths.values(), [*read, *options.run.scorers.folders])
+        read = [weights.weights, *options.run.files]
+        inputs = check_outputs(paths.values(), read, options.run.scorers.folders)
         search = options.searching.chosen().listing(options.output.n_best)
-        model = weights.model(search, options.run.scorers, notices)
+        model = model_of(
+            weights.weights, weights.default_weight, search, options.run.scorers, notices
+        )
         search = search.at(model.weights)
-        run = opened.enter_context(_opened(options, model, search, notices))
+        run = opened.enter_context(
+            open_decoding(
+                options.run,
+                model,
+                search,
+                notices,
+                announce=messages.announce,
+                all_features=options.output.kbest_out is not None,  # which other tuners need
+            )
+        )
         search = run.choose_search(search, messages.announce)
         approximate = bool(run.systems) and any(model.weights.dense.get(DOCUMENT_BLEU, ()))
         if approximate:
@@ -187,11 +169,11 @@ def decode(options: DecodeOptions) -> None:
             )
         explained, sentence = _explained(run, options.output.explain)
         dry_run, traced = options.output.dry_run, options.output.trace is not None
-        if dry_run or run.sharded is None:
-            run.announce_work(search, messages.announce, passes=int(traced), dry_run=dry_run)
+        if dry_run or run.shard is None:
+            announce_work(run, search, messages.announce, passes=int(traced), dry_run=dry_run)
         if dry_run:
             return
-        with run.outputs(paths, messages.announce) as files:
+        with outputs(run, paths, messages.announce) as files:
             with ExitStack() as ordered:
                 writer = _Writer(
                     run,
@@ -205,25 +187,32 @@ def decode(options: DecodeOptions) -> None:
                 for batch in model.batches(run, search):
                     for document in batch.documents:
                         writer.write(document, batch.weights)
-            if run.sharded is None:
+            if run.shard is None:
                 if writer.overtaken:
                     messages.announce(
                         "--kbest-out: sentences in which another candidate has a larger total than "
                         f"the chosen one: {writer.overtaken}; totals leave out what a candidate "
                         "changes in other sentences"
                     )
-                signature = _signature(run, weights, search, writer)
-                result = CorpusResult(tuple(writer.results), signature, approximate)
+                result = CorpusResult(tuple(writer.results), approximate=approximate)
+                signature = signature_of(
+                    run,
+                    search,
+                    result,
+                    weights=weights.weights,
+                    default_weight=weights.default_weight,
+                )
+                result = replace(result, signature=signature)
                 run.warn()
             inputs.check()
-            if run.sharded is None and "summary" in files:
+            if run.shard is None and "summary" in files:
                 files["summary"].write(
                     to_json(result.to_dict() | writer.agreement.to_dict() | run.kinds.summary())
                 )
         run.report(messages.announce, messages.detail)
-        if weights.weights is None and run.sharded is None and (line := writer.agreement.to_text()):
+        if weights.weights is None and run.shard is None and (line := writer.agreement.to_text()):
             messages.announce(line)
-    if run.sharded is None:
+    if run.shard is None:
         if explained is not None:  # a result, which --quiet leaves
             say(Explanation.of(writer.choices, explained, sentence).to_text().removesuffix("\n"))
         messages.announce("\n".join([*model.weights.remarks(), result.to_text()]))
@@ -231,80 +220,6 @@ def decode(options: DecodeOptions) -> None:
 
 
 COMMAND = Command("decode", DecodeOptions, decode)
-
-
-@contextmanager
-def _opened(
-    options: DecodeOptions, model: LinearModel, search: Search, notices: Notices
-) -> Iterator[Run[ListSource]]:
-    """The run of a decoding; UsageError for a list with scores that only weights can use."""
-    from rerank.files.paths import display
-    from rerank.runs.opening import open_run
-
-    announce, weighted = options.messages.announce, options.weights.weights is not None
-    settings, choice = options.run.as_tuned(model.weights), list[str]()
-    if options.output.kbest_out is None:  # lists are written for tuners, which need all features
-        scorers = settings.scorers.used_by(model.weights, model.default)
-        settings = replace(settings, scorers=scorers)
-    lists = settings.inputs()
-    lists.check()
-    if not weighted:
-        settings, lists, choice = _without_weights(settings, lists, search)
-    with open_run(
-        lists,
-        notices,
-        settings,
-        announce=announce,
-        programs=search.programs(),
-        check_side=settings.scorers.names == options.run.scorers.names,
-    ) as run:
-        if not (weighted or search.uniform) and run.has_scores():
-            names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
-            if not options.run.scorers.agreement:
-                raise UsageError(
-                    f"Missing option '--weights': {names} has scores, which nothing but weights "
-                    "can use; add --weights FILE, or, to choose without the scores, --agreement "
-                    "for the candidate that agrees most with the others, or --search mbr, smc or "
-                    "ffbs"
-                )
-            choice.append(f"the scores of {names} are not used")
-        for line in choice:
-            announce(line)
-        yield run
-
-
-def _without_weights(
-    settings: RunOptions, lists: Lists, search: Search
-) -> tuple[RunOptions, Lists, list[str]]:
-    """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
-
-    Where nothing tells documents apart, each sentence is one.
-    """
-    from rerank.files.lines import is_pipe
-    from rerank.runs.lists import own_documents
-    from rerank.scorers.agreement import OF_SYSTEMS, RULE
-
-    way = "as likely as they have votes, whatever scores the lists have"
-    settings = settings.avoiding_defects()
-    if not search.uniform:
-        settings = settings.with_agreement()
-        of_systems = lists.systems and not lists.merged
-        way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
-        for name, weight in _beside_agreement(settings.scorers).items():
-            way += f"; and {weight:g} times {name}"
-    lines = [f"without --weights, candidates are {way}"]
-    if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
-        lines.append("without --docs, each sentence is a document")
-        lists = replace(lists, no_docs="each")
-    return settings, replace(lists, by_name=True), lines
-
-
-def _beside_agreement(scorers: ScorerOptions) -> dict[str, float]:
-    """Weights, beside that of agreement, of the features that have one without a file."""
-    from rerank.scorers.glossary import WEIGHT
-    from rerank.scorers.model_options import GLOSSARY
-
-    return {GLOSSARY: WEIGHT} if scorers.glossary else {}
 
 
 def _explained(run: Run[ListSource], place: str | None) -> tuple[str | None, int | None]:
@@ -367,8 +282,7 @@ class _Writer:
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
         from rerank.formats.run_records import Choice, to_line
-        from rerank.runs.results import DocumentResult, Trace
-        from rerank.runs.run import write_list
+        from rerank.runs.results import DocumentResult, Trace, write_list
         from rerank.scorers.features import counted
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
@@ -407,51 +321,3 @@ class _Writer:
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
         self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
-
-
-def _signature(run: Run[ListSource], weights: WeightsFile, search: Search, writer: _Writer) -> str:
-    """The signature of a decoding."""
-    from decoders.result import NO_CANDIDATES, Direction
-    from rerank.corpus.documents import DocumentFile
-    from rerank.corpus.reading import AS_NFC, AS_SOURCE
-    from rerank.files.signature import LENGTH, short_digest, signature
-    from rerank.runs.lists import digest_of_ids
-
-    def digests(scorers: Sequence[FeatureSource]) -> str | None:
-        named = (f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers)
-        return ",".join(named) or None
-
-    results = [document.search for document in writer.results]
-    exact = "approximate" if writer.approximate else all(result.exact for result in results)
-    results = [result for result in results if result.decoder != NO_CANDIDATES.decoder]
-    decoders = sorted({result.decoder for result in results})
-    ways = sorted({result.direction for result in results})
-    docs = short_digest(run.source.lists.docs)
-    if run.source.lists.made and run.source.lists.docs is None:
-        docs = digest_of_ids(run.source.documents)[:LENGTH]
-    lists, models, machine = run.source.lists, run.kinds.models, run.options.machine
-    return signature(
-        {
-            "search": "+".join(decoders),
-            **search.signed(decoders),
-            "exact": exact,
-            "k": "all" if lists.top is None else lists.top,
-            "div": True if lists.diverse else None,
-            "norm": AS_NFC if lists.in_nfc else None,
-            "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
-            "ctx": "all" if run.order is None else run.order,
-            "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
-            "lm": digests(models),
-            "scores": digests(run.kinds.score_files),
-            "scorers": digests(run.kinds.plugins),
-            "terms": run.kinds.glossary and run.kinds.glossary.digest[:LENGTH],
-            "dtype": machine.dtype if models and machine.dtype != "float32" else None,
-            "det": True if models and machine.deterministic else None,
-            "w": run.kinds.agreement and run.kinds.agreement.name
-            if weights.weights is None
-            else short_digest(weights.weights),
-            "dw": weights.default_weight,
-            "docs": lists.no_docs or docs,
-            "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,
-        }
-    )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, base_name, display
 from rerank.files.terminal import say, show, width
@@ -261,12 +260,11 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
         *files_of([docs] if docs else [], "documents"),
         *files_of([source] if source else [], "source"),
-        *(path for path in (oracle.kbest, files.truecase) if path is not None),
+        *(oracle.kbest, files.truecase),
         *files_of([path for paths in score_files.values() for path in paths], "system"),
         *measures.files,
     ]
-    inputs = InputFiles(read)
-    check_outputs([], read)
+    inputs = check_outputs([], read)
     untokenised = (f"{PREFIX}{files.test_set}",) if files.test_set else references
     tokenize = tokenizer_of(measures.tokenize, untokenised, options.messages.announce)
     measures = replace(measures, tokenize=tokenize)

@@ -278,9 +278,8 @@ def next_sentence(options: NextSentenceOptions, notices: Notices) -> NextSentenc
     from rerank.scorers.text_models import open_text_models
 
     read, settings, errors, on = options.read, options.blocks, options.errors, options.machine
-    files = [path for path in (read.text, settings.topics) if path is not None]
     folders = read.named
-    check_outputs((errors,) if errors else (), [*files, *folders.values()])
+    check_outputs([errors], (read.text, settings.topics), folders.values())
     models = open_text_models(folders, open_forward_model, on.device, on.threads)
     needed = {"topics": "--candidates same-topic"} if settings.candidates == "same-topic" else {}
     for model in models:

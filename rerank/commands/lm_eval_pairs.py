@@ -108,8 +108,8 @@ def pairs(options: PairsOptions, notices: Notices) -> ContrastivePairs:
 
     chosen, lists, sentences = options.items, options.lists.lists(), 0
     words_of, words = _words_of(chosen, notices), Counter[str]()
-    read = [path for path in (chosen.source, chosen.before) if path is not None]
-    check_outputs((chosen.out,), (*lists.files, *chosen.texts.references, *read))
+    read = (*lists.files, *chosen.texts.references, chosen.source, chosen.before)
+    check_outputs([chosen.out], read)
     phenomenon = chosen.word_class + " omitted" * (chosen.variants == "omitted")
     with open_run(lists, notices) as run, atomic(chosen.out) as file:
         texts = read_references(chosen.texts.references, run.source.documents, notices)

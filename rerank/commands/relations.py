@@ -112,7 +112,7 @@ def label(options: RelationLabelOptions, notices: Notices) -> str:
 
     text, docs = options.text, options.documents.file
     labels: list[bytes] = []
-    check_outputs([options.out], [text, *([docs] if docs else []), options.model])
+    check_outputs([options.out], (text, docs), [options.model])
     with valid_files():
         classifier = RelationClassifier.load(options.model)
     lines = [words_of(line) for line in text_lines(text, notices)]

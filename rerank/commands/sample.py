@@ -69,7 +69,7 @@ def sample(options: SampleOptions, notices: Notices) -> str:
     from lm.sampling import sample as draw
 
     lm, start, sampling = options.lm, options.start, options.sampling
-    check_outputs((options.out,), (lm, *(() if start is None else (start,))))
+    check_outputs([options.out], [start], [lm])
     saved = open_model(lm, options.machine.device, options.machine.threads)
     refuse(saved, lm, "rerank sample")
     if not saved.model.head.predicts_end:

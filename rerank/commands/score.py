@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rerank.errors import UsageError
-from rerank.files.lines import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
@@ -64,10 +63,11 @@ def score(options: ScoreOptions) -> None:
     Example:
       rerank score --kbest dev.nbest --docs dev.docids --lm codclm=models/codclm --out dev.scored
     """
-    from rerank.runs.distribution import share_scores
+    from rerank.runs.distribution import announce_work, outputs, share_scores
     from rerank.runs.lists import in_source_order
     from rerank.runs.opening import open_run
-    from rerank.runs.run import LinearModel, write_list
+    from rerank.runs.results import write_list
+    from rerank.runs.run import LinearModel
 
     path, messages = options.path, options.messages
     if not share_scores(score, options):
@@ -75,9 +75,8 @@ def score(options: ScoreOptions) -> None:
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices:
         search = path.searching.chosen()
-        read = [*options.run.files, *([path.weights] if path.weights else [])]
-        inputs = InputFiles(read)
-        check_outputs([options.out], [*read, *options.run.scorers.folders])
+        read = [*options.run.files, path.weights]
+        inputs = check_outputs([options.out], read, options.run.scorers.folders)
         model = None
         if path.weights is not None:
             model = LinearModel.read(path.weights, path.default_weight, notices)
@@ -104,9 +103,9 @@ def score(options: ScoreOptions) -> None:
                     )
             if model is not None:
                 search = run.choose_search(search, messages.announce)
-            if run.sharded is None:
-                run.announce_work(search if model else None, messages.announce)
-            with run.outputs({"out": options.out}, messages.announce) as files:
+            if run.shard is None:
+                announce_work(run, search if model else None, messages.announce)
+            with outputs(run, {"out": options.out}, messages.announce) as files:
                 with in_source_order(files["out"], run.source.documents) as write:
                     batches = model.batches(run, search) if model else run.batches()
                     for batch in batches:
@@ -115,7 +114,7 @@ def score(options: ScoreOptions) -> None:
                             if model is None:
                                 choices = () if features is None else features.first()
                             write_list(run.source, write, kbest, features, choices)
-                if run.sharded is None:
+                if run.shard is None:
                     run.warn()
                 inputs.check()
             run.report(messages.announce, messages.detail)

@@ -136,7 +136,7 @@ def label(options: TopicLabelOptions, notices: Notices) -> str:
             f"--documents {options.parting}: with --docs every line is a sentence; leave one of "
             "them out"
         )
-    check_outputs([options.out], [text, *([docs] if docs else []), options.model])
+    check_outputs([options.out], (text, docs), [options.model])
     with valid_files():
         saved = SavedTopics.load(options.model)
     lines = list(read_lines(text, notices))

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rerank.errors import RerankError, StoppedEarly, UsageError
-from rerank.files.lines import InputFiles, digest
+from rerank.files.lines import digest
 from rerank.files.outputs import check_folder, check_new_folder, check_outputs
 from rerank.files.signature import __version__
 from rerank.files.terminal import Interrupts, progress
@@ -102,11 +102,10 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     context = load(MODELS[name].context)
     train, valid = _text_files(files, name)
     read = (*train.all, *valid.all, *tokenizer_files(options.texts.tokenizers.values()))
-    inputs = InputFiles(read)
     rows = LearningCurve(files.curve) if files.curve else None
-    models = [path for path in (options.choice.source_lm, options.choice.begin) if path]
+    models = options.choice.source_lm, options.choice.begin
     in_folder = [path for path in out.glob("*") if path.is_file()]
-    check_outputs((files.curve,) if files.curve else (), [*read, *in_folder, *models])
+    inputs = check_outputs([files.curve], read, filter(None, [*in_folder, *models]))
     resume = files.resume and (state / "state.json").exists()
     if not resume:
         _check_packages(name, context)

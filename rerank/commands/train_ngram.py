@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
@@ -101,8 +100,7 @@ def train_ngram(options: TrainNgramOptions, notices: Notices) -> str:
 
     train, announce = options.train, options.messages.announce
     read = [train, *tokenizer_files([options.tokenizer or ""])]
-    check_outputs([options.out], read)
-    inputs = InputFiles(read)
+    inputs = check_outputs([options.out], read)
     words, raw = read_text(RunningText(train, "n-grams", options.documents), notices, across=True)
     options.messages.report(notices)
     if options.tokenizer is None:

@@ -23,7 +23,7 @@ from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import NameList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -85,11 +85,10 @@ def tune_mert(options: TuneMertOptions) -> None:
         --lm codclm=models/codclm --start moses.ini --out weights.json
     """
     from rerank.files.arrays import size_text
-    from rerank.files.lines import InputFiles
     from rerank.formats.translations import files_of
     from rerank.formats.weights import write_weights
     from rerank.metrics.bleu import Bleu
-    from rerank.runs.distribution import share_scores
+    from rerank.runs.distribution import announce_work, share_scores
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
     from rerank.runs.tuning_set import (
@@ -111,8 +110,8 @@ def tune_mert(options: TuneMertOptions) -> None:
         lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
         plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.made))
         files = [*files_of(references, "reference"), *weights.inputs, *plan.objective.paths]
-        inputs = InputFiles([*options.run.files, *files])
-        weights.check_files([*options.run.files, *options.run.scorers.folders, *files])
+        read = [*options.run.files, *files]
+        inputs = weights.check_files(read, options.run.scorers.folders)
         frame, start = weights.read(notices)
         bleu = Bleu(tokenizer_of(plan.objective.tokenize, references, announce))
         search = tuning_search(options.searching.chosen(), plan)
@@ -131,10 +130,10 @@ def tune_mert(options: TuneMertOptions) -> None:
             saved = SavedSearches(run.opened_cache())
             features = _features(options.weights, start, run, plan)
             search = run.choose_search(search, announce)
-            if run.sharded is not None:
+            if run.shard is not None:
                 _score_shard(run, search, features, inputs, options.messages)
                 return
-            run.announce_work(search, announce)
+            announce_work(run, search, announce)
             metrics = plan.objective.load_metrics(
                 bleu, lambda name: programs.get(name) or PerHypothesis(run.metrics[name])
             )
@@ -166,7 +165,9 @@ def tune_mert(options: TuneMertOptions) -> None:
             )
             write_weights(weights.out, (tuned := result.written(made)), base=frame, notices=notices)
             saved.discard()
-    announce("\n".join([*tuned.remarks(), *_last_lines(result, judged)]))
+    said = [f"verdict: {judged['verdict']}", result.to_text()]
+    # what counts most is the last line
+    announce("\n".join([*tuned.remarks(), *said[:: -1 if "beside_systems" in judged else 1]]))
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
@@ -197,13 +198,14 @@ def _score_shard(
     messages: Messages,
 ) -> None:
     """Put the scores of a shard into the cache: under first candidates, and under start weights."""
+    from rerank.runs.distribution import outputs
 
     def weigh(space: FeatureSpace) -> NDArray[np.float64] | None:
         features.check(space, lambda line: None)
         start = features.start(space)
         return start if start.any() else None
 
-    with run.scoring_shard(messages.announce):
+    with outputs(run, {}, messages.announce):
         for batch in run.batches(weigh, search, total=features.total, sparse=features.sparse):
             for _, _, document, result in batch.documents:
                 if document is not None:
@@ -229,12 +231,6 @@ def _check(
         space = run.space(first, total=features.total)
         begin = by_name(features.start(space), space.labels)
         merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
-
-
-def _last_lines(result: TuningResult, judged: Mapping[str, object]) -> list[str]:
-    """The result and its verdict, which is the last line where it is about systems."""
-    lines = [f"verdict: {judged['verdict']}", result.to_text()]
-    return lines[::-1] if "beside_systems" in judged else lines
 
 
 def _plot(run: Run[ListSource], result: TuningResult, path: str) -> None:

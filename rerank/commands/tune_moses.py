@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rerank.files.lines import InputFiles
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.options import Command, option, part, record
@@ -85,8 +84,7 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
     announce = options.messages.announce
     files = [*read.features, *read.scores, *([] if read.init is None else [read.init])]
     plan.check(ranges=bool(weights.ranges), start=bool(weights.start or read.init))
-    inputs = InputFiles([*files, *weights.inputs])
-    weights.check_files([*files, *weights.inputs])
+    inputs = weights.check_files([*files, *weights.inputs])
     frame, start = weights.read(notices)
     data = read_extracted(read.features, read.scores, notices)
     announce(

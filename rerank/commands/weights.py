@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles, spool
+from rerank.files.lines import spool
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
@@ -67,9 +67,7 @@ def weights(options: WeightsOptions, notices: Notices) -> None:
     from rerank.formats.weight_files import read_base, read_weights, to_bytes
 
     source, base, kbest = options.source, options.base, options.kbest
-    files = [path for path in (source, base, kbest) if path is not None]
-    check_outputs([options.out], files)
-    inputs = InputFiles(files)
+    inputs = check_outputs([options.out], (source, base, kbest))
     read = read_weights(source, notices)
     if kbest is not None:
         read = _named(read, kbest, display(source))

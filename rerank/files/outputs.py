@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rerank.errors import RerankError, UsageError
+from rerank.files.lines import InputFiles
 from rerank.files.paths import CONFIGURATION, FilePath, display, refuse_long
 from rerank.files.terminal import harmless, results
 
@@ -83,10 +84,15 @@ def to_json(content: object) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
-    """UsageError for outputs that cannot be written, or would overwrite an input or each other.
+def check_outputs(
+    outputs: Iterable[FilePath | None],
+    inputs: Iterable[FilePath | None],
+    folders_read: Iterable[FilePath] = (),
+) -> InputFiles:
+    """The inputs as they are now; UsageError for outputs that would overwrite one, or each other.
 
-    inputs: files, and folders, in which nothing may be written; a file of options counts, too.
+    Nor may an output stand in a folder that is read; a file of options is an input, too. None is
+    for a file that is not given. UsageError for outputs that cannot be written, as well.
     """
     import click
 
@@ -94,7 +100,8 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
     folders: list[str] = []
     context = click.get_current_context(silent=True)
     options = None if context is None else context.meta.get(CONFIGURATION)
-    for path in [*inputs, *([options] if options else [])]:
+    files = [path for path in inputs if path is not None]
+    for path in [*files, *folders_read, *([options] if options else [])]:
         key = _identity(path)
         if key == "-" and key in read:
             raise UsageError("only one input can be - (standard input); name files for the others")
@@ -104,7 +111,7 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
             with suppress(OSError):  # files of a folder may be links to files elsewhere
                 read |= {_identity(entry): display(entry.path) for entry in os.scandir(path)}
     written: dict[object, str] = {}
-    for path in outputs:
+    for path in (path for path in outputs if path is not None):
         key, name = _identity(path), display(path)
         if key == "-" and key in written:
             raise UsageError("only one output can be - (standard output); name files for others")
@@ -117,6 +124,7 @@ def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> No
         written[key] = name
         if key != "-":
             _check_writable(path, name)
+    return InputFiles(files)
 
 
 # Where the bytes go

@@ -16,7 +16,6 @@ import numpy as np
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display, file_of
 from rerank.files.run_files import command_line
@@ -163,8 +162,7 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     read = _files(options, [path for paths in score_files.values() for path in paths])
     if "-" in (files.trace, *files.baseline, *dict(files.beside).values()):
         raise UsageError("-: a trace is read twice; give the name of a file")
-    check_outputs([page.out], read.values())
-    inputs = InputFiles(read.values())
+    inputs = check_outputs([page.out], read.values())
     documents, references = _documents(options, notices)
     tuned = files.decoding_weights
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)

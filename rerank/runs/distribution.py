@@ -12,20 +12,22 @@ shards of other lists, models or options cannot be mixed.
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
+from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath
 from rerank.files.terminal import (
     Terminated,
@@ -35,6 +37,8 @@ from rerank.files.terminal import (
 )
 from rerank.notices import Notices, Printer
 from rerank.runs.options import Messages, RunOptions
+from rerank.runs.run import Run, Shard
+from rerank.runs.search import Search, row_of
 
 if TYPE_CHECKING:
     import torch
@@ -75,6 +79,91 @@ def cost(kbest: KBest, order: int | None) -> int:
         contexts = np.array([1, *counts], np.int64)[: len(counts)]
         words *= np.repeat(contexts, counts)
     return int(words.sum())
+
+
+def shard_of(run: Run[Any], number: int, total: int) -> Shard:
+    """A shard of a run's documents."""
+    with run.watch.lap("shard"):
+        costs = [cost(kbest, run.kinds.order) for _, kbest in run.read_unreported()]
+        documents = deal(costs, total)[number - 1]
+    work = sum(costs[d] for d in documents) / max(1, sum(costs))
+    return Shard(number, total, frozenset(documents), work)
+
+
+@contextmanager
+def _scoring(run: Run[Any], shard: Shard, announce: Printer) -> Iterator[None]:
+    """Scoring of a shard: announced, and an error if its scores are not in the cache."""
+    if not any(scorer.cacheable for scorer in run.scorers):
+        raise UsageError(
+            "there is nothing to share: the score cache has scores of language models and of "
+            "scorers with a digest, and this run has none; run it in one process"
+        )
+    announce(
+        f"{shard}: {len(shard.documents):,} of {len(run.source):,} documents, {shard.work:.1%} of "
+        "the work"
+    )
+    for scorer in run.scorers:
+        if not scorer.cacheable and scorer.runs_on != "file":
+            announce(f"{scorer.name}: not in the score cache; computed again by the run at the end")
+    yield
+    if run.cache is not None and not run.cache.writable:
+        faults = "; ".join(n.sentence for n in run.notices if "cache" in n.kind.name)
+        raise RerankError(f"{shard}: {faults}; its scores are lost")
+    announce(f"{shard}: the scores are in the cache")
+
+
+@contextmanager
+def outputs(
+    run: Run[Any], paths: Mapping[str, FilePath], announce: Printer
+) -> Iterator[dict[str, BinaryIO]]:
+    """Files to write, by name, which appear when the block ends; those of a shard do not."""
+    shard = run.shard
+    places = [*paths.values()] if shard is None else [os.devnull] * len(paths)
+    scored = nullcontext() if shard is None else _scoring(run, shard, announce)
+    with scored, atomic_all(places) as files:
+        yield dict(zip(paths, files, strict=True))
+
+
+def announce_work(
+    run: Run[Any],
+    search: Search | None,
+    announce: Printer,
+    *,
+    passes: int = 0,
+    dry_run: bool = False,
+) -> None:
+    """Announce, from counting alone, how much slow scorers are asked; all in a dry run.
+
+    search: None for a run that only scores the path of first candidates; passes: over the lists
+    in other contexts than those of the search.
+    """
+    if not (dry_run or any(scorer.slow_unit for scorer in run.scorers)):
+        return
+    (counts, words, sentences), most = run.sizes, math.inf
+    candidates = run.n_candidates
+    if search is not None and search.method != "auto":
+        most = row_of(search.method).histories(search.options)
+    scored = []
+    for scorer in run.scorers:
+        unit, texts = scorer.slow_unit, float(candidates)
+        if scorer.order is None:
+            unit += " for each history" * bool(unit)
+        else:
+            texts *= len(scorer.columns) + (passes if scorer.order else 0)
+            texts += sum(_n_scored(lists, scorer.order, most) for lists in counts)
+        scored.append(f"{scorer.name} (at most {texts:,.0f} {unit})" if unit else scorer.name)
+    by = f"; scored by {', '.join(scored)}" if scored else ""
+    announce(
+        f"{len(counts):,} documents, {sentences:,} sentences, "
+        f"{candidates:,} candidates, {words:,} words{by}"
+    )
+
+
+def _n_scored(counts: Sequence[int], order: int, most: float) -> float:
+    """How many scores of candidates after histories lists need, for at most so many histories."""
+    return sum(
+        k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,6 @@ from rerank.formats.table import (
     opened,
 )
 from rerank.formats.translations import (
-    NO_FILES,
     SOURCE,
     Files,
     check_files,
@@ -208,11 +207,11 @@ class ListSource(Source):
         self,
         lists: Lists,
         name: str,
-        side: Mapping[str, FilePath] = NO_FILES,
         documents: Documents | None = None,
         unreported: Notices | None = None,
     ) -> None:
-        self.lists, self.name, self.side = lists, name, side
+        self.lists, self.name = lists, name
+        self.side: Mapping[str, FilePath] = {}
         if documents is not None:
             self.documents = documents
         self.systems = {}
@@ -367,7 +366,6 @@ class KBestFile(ListSource):
         self,
         path: FilePath,
         lists: Lists,
-        side: Mapping[str, FilePath] = NO_FILES,
         documents: Documents | None = None,
         unreported: Notices | None = None,
     ) -> None:
@@ -375,7 +373,7 @@ class KBestFile(ListSource):
             raise UsageError(
                 "--kbest: expected one list, found several; `rerank score` merges them into one"
             )
-        super().__init__(lists, display(lists.kbest), side, documents, unreported)
+        super().__init__(lists, display(lists.kbest), documents, unreported)
         self.path = path
 
     @cached_property

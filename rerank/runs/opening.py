@@ -19,19 +19,37 @@ from rerank.corpus.reading import AS_ERROR, AS_SOURCE, AVOID, DROP
 from rerank.errors import ArgumentError, InputError, SideError, StoppedEarly, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.cache import Cache
-from rerank.files.lines import RereadFile, check_readable, spool
+from rerank.files.lines import RereadFile, check_readable, is_pipe, spool
 from rerank.files.paths import FilePath, display
 from rerank.files.run_files import no_option
-from rerank.files.terminal import Interrupts, Terminated, progress
+from rerank.files.terminal import Interrupts, Stopwatch, Terminated, progress
 from rerank.formats.translations import SOURCE, check_document, check_files
+from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer, log
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
-from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource, Source
+from rerank.runs.distribution import shard_of
+from rerank.runs.lists import (
+    MISSING_SOURCE,
+    KBestFile,
+    Lists,
+    ListSource,
+    Source,
+    own_documents,
+)
 from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
-from rerank.runs.run import Run, Scorers, Stopwatch
+from rerank.runs.run import LinearModel, Run
+from rerank.runs.search import Scorers, Search
 from rerank.runs.systems import made_lists
-from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, agreement_of_systems
+from rerank.scorers.agreement import (
+    AGREEMENT,
+    CONSENSUS,
+    OF_SYSTEMS,
+    RULE,
+    VOTES,
+    Agreement,
+    agreement_of_systems,
+)
 from rerank.scorers.defects import DefectFeature
 from rerank.scorers.features import FeatureSource
 from rerank.scorers.glossary import GlossaryScores
@@ -108,7 +126,8 @@ def open_run(
         check_scorers(options.scorers)
         watch = Stopwatch()
         with watch.lap("lists"):
-            source = _source(lists, notices, options, documents, copies)
+            store = ArrayStore.of_process(options.sharing.memory)
+            source = open_source(lists, notices, copies, documents, store=store)
         with watch.lap("models"):
             scorers, cache = open_scorers(options.scorers, options.machine, notices)
         if programs:
@@ -136,7 +155,7 @@ def open_run(
         )
         with watch.lap("lists"):  # before anything is scored
             _read_first(run, announce)
-        try:
+        with _faults(run, copies):
             with watch.lap("models"):
                 for model in run.scorers:
                     model.progress = progress
@@ -144,25 +163,128 @@ def open_run(
                         continue  # it has chosen
                     if line := model.choose(kbest for _, kbest in run.read_unreported()):
                         announce(line)
+            if options.sharing.shard is not None:
+                run.shard = shard_of(run, *options.sharing.shard)
             yield run
-        except InputError as fault:
-            for file in copies.files:
-                file.check()  # a file that was rewritten is the reason
-            if not isinstance(fault, SideError):
-                raise
-            raise source.located(fault) from None
-        except (KeyboardInterrupt, Terminated):
-            copies.close()
-            if run.cache is None:
-                raise
-            with Interrupts():  # schedulers repeat their signals
-                for document in run.unfinished:
-                    document.save()
-            if not run.cache.saved:
-                raise
-            raise StoppedEarly(
-                "stopped, finished work kept in the cache: the same command goes on from there"
-            ) from None
+
+
+@contextmanager
+def _faults(run: Run[ListSource], copies: InputCopies) -> Iterator[None]:
+    """Work of a run, whose faults say where they are; scores are kept when it is stopped."""
+    try:
+        yield
+    except InputError as fault:
+        for file in copies.files:
+            file.check()  # a file that was rewritten is the reason
+        if not isinstance(fault, SideError):
+            raise
+        raise run.source.located(fault) from None
+    except (KeyboardInterrupt, Terminated):
+        copies.close()
+        if run.cache is None:
+            raise
+        with Interrupts():  # schedulers repeat their signals
+            for document in run.unfinished:
+                document.save()
+        if not run.cache.saved:
+            raise
+        raise StoppedEarly(
+            "stopped, finished work kept in the cache: the same command goes on from there"
+        ) from None
+
+
+def model_of(
+    path: FilePath | None,
+    default: float | None,
+    search: Search,
+    scorers: ScorerOptions,
+    notices: Notices,
+) -> LinearModel:
+    """The weights of a file; without one those beside agreement, or 0 for every feature.
+
+    UsageError without a file for scorers whose weights nothing else gives.
+    """
+    if path is not None:
+        return LinearModel.read(path, default, notices)
+    weights = {} if search.uniform else {AGREEMENT: 1.0, **scorers.beside_agreement}
+    for kind, named in scorers.names.items():
+        if missing := [name for name, _ in named if name not in weights]:
+            raise UsageError(
+                f"--{kind}: it is of no use without weights; add --weights FILE, which "
+                "tune-mert writes with references; without any, a file of your own, as with "
+                f"the line `{missing[0]}= 1`, and --default-weight 0 for other features"
+            )
+    if default is not None:
+        raise UsageError("--default-weight: it is of no use without weights; add --weights FILE")
+    return LinearModel(Weights({name: (value,) for name, value in weights.items()}), "", 0.0)
+
+
+@contextmanager
+def open_decoding(
+    options: RunOptions,
+    model: LinearModel,
+    search: Search,
+    notices: Notices,
+    *,
+    announce: Printer,
+    all_features: bool,
+) -> Iterator[Run[ListSource]]:
+    """The run of a decoding; without a weights file candidates are chosen by agreement or votes.
+
+    all_features: whether features that no choice depends on are wanted, too. UsageError for a list
+    with scores that only weights can use.
+    """
+    weighted, settings, choice = bool(model.source), options.as_tuned(model.weights), list[str]()
+    if not all_features:
+        scorers = settings.scorers.used_by(model.weights, model.default)
+        settings = replace(settings, scorers=scorers)
+    lists = settings.inputs()
+    lists.check()
+    if not weighted:
+        settings, lists, choice = _without_weights(settings, lists, search)
+    with open_run(
+        lists,
+        notices,
+        settings,
+        announce=announce,
+        programs=search.programs(),
+        check_side=settings.scorers.names == options.scorers.names,
+    ) as run:
+        if not (weighted or search.uniform) and run.has_scores():
+            names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
+            if not options.scorers.agreement:
+                raise UsageError(
+                    f"Missing option '--weights': {names} has scores, which nothing but weights "
+                    "can use; add --weights FILE, or, to choose without the scores, --agreement "
+                    "for the candidate that agrees most with the others, or --search mbr, smc or "
+                    "ffbs"
+                )
+            choice.append(f"the scores of {names} are not used")
+        for line in choice:
+            announce(line)
+        yield run
+
+
+def _without_weights(
+    settings: RunOptions, lists: Lists, search: Search
+) -> tuple[RunOptions, Lists, list[str]]:
+    """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
+
+    Where nothing tells documents apart, each sentence is one.
+    """
+    way = "as likely as they have votes, whatever scores the lists have"
+    settings = settings.avoiding_defects()
+    if not search.uniform:
+        settings = settings.with_agreement()
+        of_systems = lists.systems and not lists.merged
+        way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
+        for name, weight in settings.scorers.beside_agreement.items():
+            way += f"; and {weight:g} times {name}"
+    lines = [f"without --weights, candidates are {way}"]
+    if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
+        lines.append("without --docs, each sentence is a document")
+        lists = replace(lists, no_docs="each")
+    return settings, replace(lists, by_name=True), lines
 
 
 def _read_first(run: Run[ListSource], announce: Printer) -> None:
@@ -177,17 +299,17 @@ def _read_first(run: Run[ListSource], announce: Printer) -> None:
         deque(run.read_unreported(), maxlen=0)
 
 
-def _source(
+def open_source(
     lists: Lists,
     notices: Notices,
-    options: RunOptions,
-    documents: Documents | None,
     copies: InputCopies,
+    documents: Documents | None = None,
+    *,
+    store: ArrayStore = IN_MEMORY,
 ) -> ListSource:
     """The lists, of a file with its format detected; files that cannot be read are refused."""
     lists.check()
     if lists.made:
-        store = ArrayStore.of_process(options.sharing.memory)
         return made_lists(lists, notices, copies, documents, store=store)
     path = copies.copied(lists.kbest)
     scores = copies.copied(lists.kbest_scores) if lists.kbest_scores else None
@@ -400,8 +522,8 @@ class MemoryLists(Source):
 def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool = False) -> None:
     """Add the feature `agreement`, where the lists do not have it; they are read once more.
 
-    merged: whether lists are merged
-    with outputs of systems, whose agreement in all sentences is then not counted.
+    merged: whether lists are merged with outputs of systems, whose agreement in all sentences is
+    then not counted.
     """
     run.source.keep()
     lists = [kbest for _, kbest in islice(run.read_unreported(), 1)]
@@ -414,7 +536,6 @@ def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool =
     run.kinds.agreement = Agreement(run.systems, counted)
     if line := run.kinds.agreement.choose(kbest for _, kbest in run.read_unreported()):
         announce(line)
-    run.scorers = run.kinds.all
 
 
 def add_defects(run: Run[Any]) -> None:
@@ -423,7 +544,6 @@ def add_defects(run: Run[Any]) -> None:
     deque(run.read_unreported(), maxlen=0)
     if run.defects.some:
         run.kinds.defects = DefectFeature()
-        run.scorers = run.kinds.all
 
 
 def _checked(document: object) -> Document:

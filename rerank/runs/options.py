@@ -316,6 +316,13 @@ class ScorerOptions:
         models = tuple(model for model in self.lm if counts(LM, model.name, pmi=model.pmi))
         return replace(self, lm=models, **files)
 
+    @property
+    def beside_agreement(self) -> dict[str, float]:
+        """Weights, beside that of agreement, of the features that have one without a file."""
+        from rerank.scorers.glossary import WEIGHT
+
+        return {GLOSSARY: WEIGHT} if self.glossary else {}
+
     def values_of(self, name: str) -> list[str]:
         """The values of `--scores NAME=…`, of one file or of one for each system."""
         return [str(value) for key, value in self.scores if key == name]

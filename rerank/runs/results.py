@@ -45,9 +45,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.marginals import is_chain, max_marginals
-from decoders.result import Direction, SearchResult
+from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from rerank.corpus.columns import column_names
+from rerank.corpus.documents import DocumentFile
 from rerank.corpus.kbest import KBest
+from rerank.corpus.reading import AS_NFC, AS_SOURCE
+from rerank.files.paths import FilePath
+from rerank.files.signature import LENGTH, short_digest, signature
+from rerank.formats.table import lines_of
+from rerank.runs.lists import LineWriter, ListSource, digest_of_ids
+from rerank.runs.run import Run
+from rerank.runs.search import Search
 from rerank.scorers.agreement import votes_of
 from rerank.scorers.features import (
     DocumentFeatures,
@@ -487,3 +495,83 @@ def _named(names: Sequence[str], values: Array) -> dict[str, float | None]:
 def finite(value: float) -> float | None:
     """A number for JSON: None if it is infinite or NaN."""
     return float(value) if math.isfinite(value) else None
+
+
+def write_list(
+    source: ListSource,
+    write: LineWriter,
+    kbest: KBest,
+    document: DocumentFeatures | None,
+    choices: Sequence[int],
+    *,
+    weights: Array | None = None,
+) -> int:
+    """Write a document's lines with features under a path and, given weights, totals.
+
+    document: None without any candidates, for which JSON lines have lines, too.
+    Returns in how many sentences another total is larger than that of the path's candidate.
+    """
+    kbest = source.with_annotations(kbest)
+    names: list[str] = []
+    added, totals = np.zeros((kbest.n, 0)), None
+    if document is not None:
+        space = document.space
+        features = document.under(choices)
+        totals = None if weights is None else features @ weights + document.sparse
+        added = features[:, space.list_width :]
+        names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
+    first_id = source.lists.first_id
+    write(lines_of(source.format, kbest, source.documents, names, added, totals, first_id=first_id))
+    if document is None or totals is None or not len(document.present):
+        return 0
+    largest = np.maximum.reduceat(totals, document.offsets[:-1])
+    return int((largest > totals[document.chosen_rows(choices)]).sum())
+
+
+def signature_of(
+    run: Run[ListSource],
+    search: Search,
+    result: CorpusResult,
+    *,
+    weights: FilePath | None,
+    default_weight: float | None,
+) -> str:
+    """The signature of a decoding under the weights of a file."""
+
+    def digests(scorers: Sequence[FeatureSource]) -> str | None:
+        return ",".join(f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers) or None
+
+    searches = [document.search for document in result.documents]
+    exact = "approximate" if result.approximate else all(search.exact for search in searches)
+    searches = [search for search in searches if search.decoder != NO_CANDIDATES.decoder]
+    decoders = sorted({search.decoder for search in searches})
+    ways = sorted({search.direction for search in searches})
+    lists, models, machine = run.source.lists, run.kinds.models, run.options.machine
+    docs = short_digest(lists.docs)
+    if lists.made and lists.docs is None:
+        docs = digest_of_ids(run.source.documents)[:LENGTH]
+    return signature(
+        {
+            "search": "+".join(decoders),
+            **search.signed(decoders),
+            "exact": exact,
+            "k": "all" if lists.top is None else lists.top,
+            "div": True if lists.diverse else None,
+            "norm": AS_NFC if lists.in_nfc else None,
+            "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
+            "ctx": "all" if run.kinds.order is None else run.kinds.order,
+            "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
+            "lm": digests(models),
+            "scores": digests(run.kinds.score_files),
+            "scorers": digests(run.kinds.plugins),
+            "terms": run.kinds.glossary and run.kinds.glossary.digest[:LENGTH],
+            "dtype": machine.dtype if models and machine.dtype != "float32" else None,
+            "det": True if models and machine.deterministic else None,
+            "w": run.kinds.agreement and run.kinds.agreement.name
+            if weights is None
+            else short_digest(weights),
+            "dw": default_weight,
+            "docs": lists.no_docs or docs,
+            "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,
+        }
+    )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +17,15 @@ from decoders.table import Decoder, automatic
 from rerank.corpus.defects import Defects
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.corpus.reading import KEEP
-from rerank.errors import RerankError, UsageError
+from rerank.errors import UsageError
 from rerank.files.arrays import ArrayStore, size_text
-from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath, display
-from rerank.files.terminal import progress
-from rerank.formats.table import lines_of
+from rerank.files.terminal import Stopwatch, progress
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices, Printer
-from rerank.runs.distribution import cost, deal
-from rerank.runs.lists import LineWriter, ListSource, Source
-from rerank.runs.search import Search, row_of, search_documents
+from rerank.runs.lists import Source
+from rerank.runs.search import Scorers, Search, row_of, search_documents
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import CONSENSUS, has_scores
 from rerank.scorers.defects import DEFECTS
@@ -39,13 +33,9 @@ from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpac
 
 if TYPE_CHECKING:
     from rerank.files.cache import Cache
-    from rerank.runs.options import RunOptions, ScorerOptions
-    from rerank.scorers.agreement import Agreement
-    from rerank.scorers.defects import DefectFeature
-    from rerank.scorers.glossary import GlossaryScores
+    from rerank.runs.options import RunOptions
     from rerank.scorers.numbers import NumberLines
     from rerank.scorers.programs import Estimator  # loads numba
-    from rerank.scorers.score_files import FileScorer
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
@@ -63,46 +53,6 @@ _DIRECTIONS = {  # of a search, for people
     Direction.BOTH: "; models read documents in both directions: sweeps from the better of the two "
     "paths that a beam finds in one direction",
 }
-
-
-class Stopwatch:
-    """Seconds of named parts of a run since it was made, in the order of their first use."""
-
-    def __init__(self) -> None:
-        self.began = perf_counter()
-        self.parts: dict[str, float] = {}
-
-    @contextmanager
-    def lap(self, part: str) -> Iterator[None]:
-        """Add the time of the block to a part, except what it adds to other parts."""
-        began, before = perf_counter(), sum(self.parts.values())
-        try:
-            yield
-        finally:
-            others = sum(self.parts.values()) - before
-            self.add(part, perf_counter() - began - others)
-
-    def add(self, part: str, seconds: float) -> None:
-        """Add seconds to a part."""
-        self.parts[part] = self.parts.get(part, 0.0) + seconds
-
-    def timed(self, items: Iterable[T], part: str) -> Iterator[T]:
-        """Yield the items, adding the time that each takes to arrive to a part."""
-        iterator = iter(items)
-        while True:
-            with self.lap(part):
-                try:
-                    item = next(iterator)
-                except StopIteration:
-                    return
-            yield item
-
-    def to_text(self) -> str:
-        """`14.2 s: lists 5.5, scores 1.4, search 1.2, rest 6.1`."""
-        total = perf_counter() - self.began
-        rest = total - sum(self.parts.values())
-        shown = [f"{part} {seconds:.1f}" for part, seconds in [*self.parts.items(), ("rest", rest)]]
-        return f"{total:.1f} s: {', '.join(shown)}"
 
 
 class DecodedDocument(NamedTuple):
@@ -127,52 +77,19 @@ class Batch(NamedTuple):
     weights: Array
 
 
+class Shard(NamedTuple):
+    """Number of a shard, how many there are, its documents, and their part of the work."""
+
+    number: int
+    total: int
+    documents: frozenset[int]
+    work: float
+
+    def __str__(self) -> str:
+        return f"shard {self.number}/{self.total}"
+
+
 SourceT = TypeVar("SourceT", bound=Source)
-
-
-@dataclass
-class Scorers:
-    """The scorers of a run by kind, in the order of their features."""
-
-    agreement: Agreement | None = None
-    defects: DefectFeature | None = None
-    models: Sequence[FeatureSource] = ()
-    score_files: Sequence[FileScorer] = ()
-    plugins: Sequence[FeatureSource] = ()
-    glossary: GlossaryScores | None = None
-
-    @property
-    def all(self) -> list[FeatureSource]:
-        """All of them."""
-        agreement = [] if self.agreement is None else [self.agreement]
-        glossary = [] if self.glossary is None else [self.glossary]
-        defects = [] if self.defects is None else [self.defects]
-        return [*agreement, *defects, *self.models, *self.score_files, *self.plugins, *glossary]
-
-    def summary(self) -> dict[str, object]:
-        """What scorers add to a summary of the run, by key."""
-        return {key: value for scorer in self.all for key, value in scorer.summary().items()}
-
-    def entries(self, options: ScorerOptions) -> dict[str, dict[str, dict[str, object]]]:
-        """What weights files and traces state of models and of scorers of `--scorer`, by name.
-
-        Model, digests and, of a program, its own name and version; kinds that there are not are
-        left out.
-        """
-        models = {
-            option.name: {
-                "folder": option.value.name,
-                "digest": scorer.digest,
-                **option.provenance,
-                **scorer.chosen,
-            }
-            for scorer, option in zip(self.models, options.lm, strict=True)
-        }
-        plugins = {
-            scorer.name: {"entry": entry, "digest": scorer.digest, **scorer.chosen}
-            for scorer, (_, entry) in zip(self.plugins, options.scorer, strict=True)
-        }
-        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
 
 
 class Run(Generic[SourceT]):
@@ -180,7 +97,8 @@ class Run(Generic[SourceT]):
 
     origins: how the user named each scorer, by its name; store: where candidates lie that do not
     fit into memory; options: those of the shell; cache: of scores; programs: beside the scorers;
-    metrics: scores of each hypothesis by metrics of other tools, by name.
+    metrics: scores of each hypothesis by metrics of other tools, by name; shard: of the documents
+    that are read, None for all.
     """
 
     def __init__(
@@ -197,13 +115,19 @@ class Run(Generic[SourceT]):
         programs: Sequence[Estimator] = (),
         metrics: Mapping[str, NumberLines] = MappingProxyType({}),
     ) -> None:
-        self.source, self.kinds, self.scorers, self.notices = source, kinds, kinds.all, notices
+        self.source, self.kinds, self.notices = source, kinds, notices
         self.origins, self.store, self.cache = origins, store, cache
-        self.options, self.shard = options, options.sharing.shard
+        self.options = options
+        self.shard: Shard | None = None
         self.programs, self.metrics, self.watch = programs, metrics, watch or Stopwatch()
         self.unfinished: list[DocumentFeatures] = []
         self.defects = Defects(options.scorers.defects or KEEP)
         self._held: list[NamedLists] = []
+
+    @property
+    def scorers(self) -> list[FeatureSource]:
+        """All scorers, in the order of their features."""
+        return self.kinds.all
 
     @property
     def name(self) -> str:
@@ -226,9 +150,9 @@ class Run(Generic[SourceT]):
         """Each document in order, of a shard those that are dealt to it, with a progress bar."""
         timed = self.watch.timed(self._held or self._documents(self.notices), "lists")
         total = len(self.source)
-        if (shard := self.sharded) is not None:
-            total = len(shard)
-            timed = (named for d, named in enumerate(timed) if d in shard)
+        if (shard := self.shard) is not None:
+            total = len(shard.documents)
+            timed = (named for d, named in enumerate(timed) if d in shard.documents)
         return progress(timed, label="documents", unit="documents", total=total)
 
     def read_unreported(self) -> Iterable[NamedLists]:
@@ -280,33 +204,6 @@ class Run(Generic[SourceT]):
         return any(has_scores(kbest, counted) for _, kbest in lists)
 
     # Scoring and searching
-
-    @property
-    def direction(self) -> Direction:
-        """The direction of a search with all scorers; up to order 1 a scorer serves either."""
-        if not self.causal:
-            return Direction.BOTH
-        given_later = {
-            scorer.given_later
-            for scorer in self.scorers
-            if scorer.order not in (0, 1) or scorer.on_demand
-        }
-        if len(given_later) > 1:
-            return Direction.BOTH
-        return Direction.REVERSED if True in given_later else Direction.FORWARD
-
-    @property
-    def causal(self) -> bool:
-        """Whether each of the scorers depends on the sentences of one side only."""
-        return all(scorer.causal for scorer in self.scorers)
-
-    @property
-    def order(self) -> int | None:
-        """Largest order of the scorers; None if one is unbounded, or above 1 in both directions."""
-        orders = [scorer.order for scorer in self.scorers]
-        if self.direction is Direction.BOTH:
-            return None
-        return None if None in orders else max([0, *(o for o in orders if o is not None)])
 
     def space(self, kbest: KBest, *, total: bool) -> FeatureSpace:
         """Feature columns of these lists; UsageError if a scorer's name is a label of the list."""
@@ -423,7 +320,7 @@ class Run(Generic[SourceT]):
         (`decoders.table.choose`). UsageError for a decoder that does not serve the order, and for
         unsuited options.
         """
-        order, direction = self.order, self.direction
+        order, direction = self.kinds.order, self.kinds.direction
         served = None if any(scorer.on_demand for scorer in self.scorers) else order
         auto = automatic(served, causal=direction is not Direction.BOTH)
         row = row_of(auto if search.method == "auto" else search.method)
@@ -441,7 +338,7 @@ class Run(Generic[SourceT]):
         elif self._visits_less(row, search):
             for scorer in self.scorers:
                 scorer.lazily()
-        search.check_decoder(row, served, direction, causal=self.causal)
+        search.check_decoder(row, served, direction, causal=self.kinds.causal)
         wide = f" of width {width}" if "width" in row.options else ""
         depth = "unbounded order" if order is None else f"order {order}"
         exact = (
@@ -449,7 +346,7 @@ class Run(Generic[SourceT]):
         )
         announce(
             f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}"
-            f"{_DIRECTIONS[self.direction]}"
+            f"{_DIRECTIONS[direction]}"
         )
         return search
 
@@ -461,7 +358,7 @@ class Run(Generic[SourceT]):
         """
         costly = {scorer.given_later for scorer in self.scorers if scorer.passes(2) > 1}
         few = row.histories(search.options) < self._passes()
-        forward = costly == {False} and self.direction is Direction.FORWARD
+        forward = costly == {False} and self.kinds.direction is Direction.FORWARD
         return few and forward and search.options.gap is None
 
     def _passes(self) -> float:
@@ -470,127 +367,6 @@ class Run(Generic[SourceT]):
             return 1.0  # whatever K is
         mean_k = self.n_candidates / max(1, self.sizes[2])
         return max(scorer.passes(mean_k) for scorer in self.scorers)
-
-    # Shards, and work that is announced
-
-    @cached_property
-    def sharded(self) -> frozenset[int] | None:
-        """Numbers of the documents of the shard; None for all documents."""
-        if self.shard is None:
-            return None
-        number, total = self.shard
-        with self.watch.lap("shard"):
-            return frozenset(deal(self.costs, total)[number - 1])
-
-    @cached_property
-    def costs(self) -> list[int]:
-        """Predicted cost of scoring each document (`rerank.runs.distribution.cost`)."""
-        return [cost(kbest, self.order) for _, kbest in self.read_unreported()]
-
-    @contextmanager
-    def scoring_shard(self, announce: Printer) -> Iterator[None]:
-        """Scoring of a shard: announced, and an error if its scores are not in the cache."""
-        shard, dealt = "/".join(map(str, self.shard or ())), self.sharded or ()
-        if not any(scorer.cacheable for scorer in self.scorers):
-            raise UsageError(
-                "there is nothing to share: the score cache has scores of language models and of "
-                "scorers with a digest, and this run has none; run it in one process"
-            )
-        costs = self.costs
-        share = sum(costs[d] for d in dealt) / max(1, sum(costs))
-        announce(
-            f"shard {shard}: {len(dealt):,} of {len(costs):,} documents, {share:.1%} of the work"
-        )
-        for scorer in self.scorers:
-            if not scorer.cacheable and scorer.runs_on != "file":
-                announce(
-                    f"{scorer.name}: not in the score cache; computed again by the run at the end"
-                )
-        yield
-        if self.cache is not None and not self.cache.writable:
-            faults = "; ".join(n.sentence for n in self.notices if "cache" in n.kind.name)
-            raise RerankError(f"shard {shard}: {faults}; its scores are lost")
-        announce(f"shard {shard}: the scores are in the cache")
-
-    @contextmanager
-    def outputs(
-        self, paths: Mapping[str, FilePath], announce: Printer
-    ) -> Iterator[dict[str, BinaryIO]]:
-        """Files to write, by name, which appear when the block ends; those of a shard do not."""
-        if self.sharded is None:
-            with atomic_all(list(paths.values())) as files:
-                yield dict(zip(paths, files, strict=True))
-        else:
-            nowhere = [os.devnull] * len(paths)
-            with self.scoring_shard(announce), atomic_all(nowhere) as files:
-                yield dict(zip(paths, files, strict=True))
-
-    def announce_work(
-        self, search: Search | None, announce: Printer, *, passes: int = 0, dry_run: bool = False
-    ) -> None:
-        """Announce, from counting alone, how much slow scorers are asked; all in a dry run.
-
-        search: None for a run that only scores the path of first candidates; passes: over the lists
-        in other contexts than those of the search.
-        """
-        if not (dry_run or any(scorer.slow_unit for scorer in self.scorers)):
-            return
-        (counts, words, sentences), most = self.sizes, math.inf
-        candidates = self.n_candidates
-        if search is not None and search.method != "auto":
-            most = row_of(search.method).histories(search.options)
-        scored = []
-        for scorer in self.scorers:
-            unit, texts = scorer.slow_unit, float(candidates)
-            if scorer.order is None:
-                unit += " for each history" * bool(unit)
-            else:
-                texts *= len(scorer.columns) + (passes if scorer.order else 0)
-                texts += sum(_n_scored(lists, scorer.order, most) for lists in counts)
-            scored.append(f"{scorer.name} (at most {texts:,.0f} {unit})" if unit else scorer.name)
-        by = f"; scored by {', '.join(scored)}" if scored else ""
-        announce(
-            f"{len(counts):,} documents, {sentences:,} sentences, "
-            f"{candidates:,} candidates, {words:,} words{by}"
-        )
-
-
-def _n_scored(counts: Sequence[int], order: int, most: float) -> float:
-    """How many scores of candidates after histories lists need, for at most so many histories."""
-    return sum(
-        k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
-    )
-
-
-def write_list(
-    source: ListSource,
-    write: LineWriter,
-    kbest: KBest,
-    document: DocumentFeatures | None,
-    choices: Sequence[int],
-    *,
-    weights: Array | None = None,
-) -> int:
-    """Write a document's lines with features under a path and, given weights, totals.
-
-    document: None without any candidates, for which JSON lines have lines, too.
-    Returns in how many sentences another total is larger than that of the path's candidate.
-    """
-    kbest = source.with_annotations(kbest)
-    names: list[str] = []
-    added, totals = np.zeros((kbest.n, 0)), None
-    if document is not None:
-        space = document.space
-        features = document.under(choices)
-        totals = None if weights is None else features @ weights + document.sparse
-        added = features[:, space.list_width :]
-        names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-    first_id = source.lists.first_id
-    write(lines_of(source.format, kbest, source.documents, names, added, totals, first_id=first_id))
-    if document is None or totals is None or not len(document.present):
-        return 0
-    largest = np.maximum.reduceat(totals, document.offsets[:-1])
-    return int((largest > totals[document.chosen_rows(choices)]).sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from rerank.corpus.kbest import KBest
     from rerank.formats.weights import Weights
     from rerank.metrics.consensus import ExpectedUtility
-    from rerank.scorers.features import DocumentFeatures
+    from rerank.runs.options import ScorerOptions
+    from rerank.scorers.agreement import Agreement
+    from rerank.scorers.defects import DefectFeature
+    from rerank.scorers.features import DocumentFeatures, FeatureSource
+    from rerank.scorers.glossary import GlossaryScores
     from rerank.scorers.programs import Estimator
+    from rerank.scorers.score_files import FileScorer
 
 UTILITY = "bleu"
 _NO_SCALE = (
@@ -235,6 +240,82 @@ class Search:
             if both and not row.acausal:
                 cure = _BOTH_DIRECTIONS if causal else _NOT_CAUSAL
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
+
+
+@dataclass
+class Scorers:
+    """The scorers of a run by kind, in the order of their features."""
+
+    agreement: Agreement | None = None
+    defects: DefectFeature | None = None
+    models: Sequence[FeatureSource] = ()
+    score_files: Sequence[FileScorer] = ()
+    plugins: Sequence[FeatureSource] = ()
+    glossary: GlossaryScores | None = None
+
+    @property
+    def all(self) -> list[FeatureSource]:
+        """All of them."""
+        agreement = [] if self.agreement is None else [self.agreement]
+        glossary = [] if self.glossary is None else [self.glossary]
+        defects = [] if self.defects is None else [self.defects]
+        return [*agreement, *defects, *self.models, *self.score_files, *self.plugins, *glossary]
+
+    def summary(self) -> dict[str, object]:
+        """What scorers add to a summary of the run, by key."""
+        return {key: value for scorer in self.all for key, value in scorer.summary().items()}
+
+    def entries(self, options: ScorerOptions) -> dict[str, dict[str, dict[str, object]]]:
+        """What weights files and traces state of models and of scorers of `--scorer`, by name.
+
+        Model, digests and, of a program, its own name and version; kinds that there are not are
+        left out.
+        """
+        models = {
+            option.name: {
+                "folder": option.value.name,
+                "digest": scorer.digest,
+                **option.provenance,
+                **scorer.chosen,
+            }
+            for scorer, option in zip(self.models, options.lm, strict=True)
+        }
+        plugins = {
+            scorer.name: {"entry": entry, "digest": scorer.digest, **scorer.chosen}
+            for scorer, (_, entry) in zip(self.plugins, options.scorer, strict=True)
+        }
+        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of a search with all scorers; up to order 1 a scorer serves either."""
+        from decoders.result import Direction
+
+        if not self.causal:
+            return Direction.BOTH
+        given_later = {
+            scorer.given_later
+            for scorer in self.all
+            if scorer.order not in (0, 1) or scorer.on_demand
+        }
+        if len(given_later) > 1:
+            return Direction.BOTH
+        return Direction.REVERSED if True in given_later else Direction.FORWARD
+
+    @property
+    def causal(self) -> bool:
+        """Whether each of the scorers depends on the sentences of one side only."""
+        return all(scorer.causal for scorer in self.all)
+
+    @property
+    def order(self) -> int | None:
+        """Largest order of the scorers; None if one is unbounded, or above 1 in both directions."""
+        from decoders.result import Direction
+
+        orders = [scorer.order for scorer in self.all]
+        if self.direction is Direction.BOTH:
+            return None
+        return None if None in orders else max([0, *(o for o in orders if o is not None)])
 
 
 def search_documents(

@@ -32,6 +32,7 @@ from rerank.values import (
 )
 
 if TYPE_CHECKING:
+    from rerank.files.lines import InputFiles
     from rerank.formats.weights import Weights
     from rerank.metrics import Metric
     from rerank.metrics.bleu import Bleu
@@ -385,18 +386,20 @@ class TunedWeights:
         """UsageError for two ranges of one name."""
         refuse_repeated("--range", [name for name, _ in self.ranges])
 
-    def check_files(self, files: Sequence[FilePath]) -> None:
-        """UsageError where an output cannot be written, or is one of the `files` that are read."""
+    def check_files(
+        self, files: Sequence[FilePath], folders: Sequence[FilePath] = ()
+    ) -> InputFiles:
+        """The files that are read, as they are now; UsageError as of `check_outputs`."""
         from rerank.files.outputs import check_matplotlib, check_outputs
         from rerank.formats.weights import kind_of
 
-        outputs = [self.out, *([self.plot] if self.plot else [])]
-        check_outputs(outputs, files)
+        inputs = check_outputs((self.out, self.plot), files, folders)
         kind_of(self.out, merged=self.base is not None)
         if self.plot:
             if Path(self.plot).suffix not in FIGURES:
                 raise UsageError(f"--plot {self.plot}: expected a file {', '.join(FIGURES)}")
             check_matplotlib("--plot")
+        return inputs
 
 
 def refuse_repeated(
