@@ -90,6 +90,12 @@ class PerplexityOptions:
         default=None,
         metavar="SHARE",
     )
+    duplicate_last_word: bool = option(
+        "Read and count the last word of each sentence twice, as the published program of Ji et "
+        "al. 2016 does: only to compare with their figures.",
+        default=False,
+        rare=True,
+    )
     per_document: bool = option(
         "Print the figures of each document, too; documents count from 0.", default=False
     )
@@ -111,6 +117,7 @@ class PerplexityOptions:
             **self.side.values(),
             "across-documents": self.across_documents,
             "document-cache": self.document_cache,
+            "duplicate-last-word": self.duplicate_last_word,
             "tags": self.tags,
         }
         if self.ngram is not None:
@@ -142,7 +149,8 @@ def perplexity(options: PerplexityOptions, notices: Notices) -> PerplexityReport
     if str(options.lm).startswith(HUGGING_FACE):
         return _of_causal(options, notices)
     measure = _of_ngrams if options.lm is None else _of_model
-    return PerplexityReport(measure(options, notices), tuple(options.side.values()))
+    side, twice = tuple(options.side.values()), options.duplicate_last_word
+    return PerplexityReport(measure(options, notices), twice, side)
 
 
 COMMAND = Command("perplexity", PerplexityOptions, perplexity)
@@ -152,10 +160,12 @@ COMMAND = Command("perplexity", PerplexityOptions, perplexity)
 class PerplexityReport:
     """Perplexity of a text, with a row for each of its documents if it has figures of them.
 
-    given: kinds of side information that the model was given.
+    duplicate_last_word: whether the last word of each sentence was counted twice. given: kinds of
+    side information that the model was given.
     """
 
     text: Perplexity
+    duplicate_last_word: bool = False
     given: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
@@ -165,6 +175,7 @@ class PerplexityReport:
         that does not predict it.
         """
         report: dict[str, object] = {"schema": 1, **self.text.as_json()}
+        report["duplicate_last_word"] = self.duplicate_last_word
         report["given"] = list(self.given)
         report["pseudo_likelihood"] = not self.text.causal
         if self.text.documents is not None:
@@ -192,6 +203,7 @@ class PerplexityReport:
         if text.words is not None:
             words, unit = f"{text.tokens:,} pieces of {text.words:,} words", "piece"
         counts = f"{words} in {text.sentences:,} sentences"
+        counts += ", the last word of each twice" * self.duplicate_last_word
         nats = f"{text.nats_per_token:.4f} nats per"
         if not text.normalised:
             yield (
@@ -330,10 +342,12 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     """The figures of the text under a trained model; each process of `torchrun` gets all."""
     import numpy as np
 
+    from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
     from lm.evaluation import Tags
     from lm.evaluation import perplexity as measure
     from lm.side_information import information_of
+    from lm.subwords import SubwordVocabulary
     from rerank.formats.translations import check_files
     from rerank.scorers.models import broken_models, open_model
 
@@ -342,6 +356,12 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     files = TextFiles(options.text, options.side.values())
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), files.side)
+    if twice := options.duplicate_last_word:
+        fault = "reads sentences from right to left" if saved.model.config.backward else ""
+        if isinstance(saved.vocabulary, SubwordVocabulary):
+            fault = "predicts subword pieces, not words"
+        if fault:
+            raise UsageError(f"--duplicate-last-word: {lm} {fault}; leave it out")
     running = RunningText(options.text, "evaluation", options.documents)
     read = words, text = read_text(running, notices, across=across)
     columns = [encoded(read, files, saved, notices, options.documents)]
@@ -352,13 +372,16 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
         numbers = np.repeat(each[:-1].astype(np.int32), np.diff(bounds))
         columns.append(replace(columns[0], tokens=numbers))
     columns = [saved.in_reading_order(column, across_documents=across) for column in columns]
-    corpus, *others = columns
+    corpus, *others = map(with_last_words_twice, columns) if twice else columns
     model, tags = saved.model, None
     if options.document_cache is not None:
         model = WithDocumentCache(model, options.document_cache)
     if tagged is not None:
         ids, names = tagged
-        tags = Tags(ids, names, others[0].tokens.astype(np.int64))
+        words_of_tokens = others[0].tokens.astype(np.int64)
+        if twice:  # the second copy counts as a word
+            ids, words_of_tokens = ids[words_of_tokens], np.arange(len(words_of_tokens))
+        tags = Tags(ids, names, words_of_tokens)
     inputs = (*files.all, *([] if options.tags is None else [options.tags]))
     with broken_models(lm), _share(inputs) as share:
         return measure(model, corpus, per_document=options.per_document, tags=tags, share=share)

@@ -153,3 +153,11 @@ def test_paragraphs_and_lines_of_equals_signs_part_documents(text: World) -> Non
     found = text.ok("perplexity --lm lm ji --documents equals --format json")
     assert (found.json["sentences"], found.json["tokens"]) == (4, 4)
     assert "2 x blank line read as a sentence without words, as --documents equals" in found.err
+
+
+def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(world: World) -> None:
+    world.model("ccdclm")
+    world.write("once", ["the lamp", "it is lit"])
+    world.write("twice", ["the lamp lamp", "it is lit lit"])
+    found = measured(world, "--duplicate-last-word", "once")
+    assert found == {**measured(world, "", "twice"), "duplicate_last_word": True}

@@ -18,6 +18,7 @@ from lm.corpus import (
     encode,
     in_reading_order,
     intern,
+    with_last_words_twice,
 )
 from lm.side_information import SentenceNumbers, SideText, information_of, is_causal, words_of
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
@@ -108,6 +109,8 @@ def test_sentences_are_left_out_joined_and_rearranged(
     chosen = data.draw(st.lists(places, max_size=3))
     rearranged = corpus.rearranged([np.array(own, dtype=np.int64) for own in chosen])
     assert nested(rearranged) == [[flat[s] for s in own] for own in chosen]
+    doubled = [[s + s[-1:] for s in d] for d in documents]
+    assert nested(with_last_words_twice(corpus)) == doubled
     turned = in_reading_order(corpus, backward=None, reverse_documents=True)
     assert nested(turned) == [own[::-1] for own in documents]
     backward = in_reading_order(corpus, backward=True)

@@ -101,6 +101,10 @@ USELESS = [
     ("next-for-contrastive", CONTRASTIVE, "next sentence, which rerank lm-eval contrastive", NEXT),
     ("bags-for-sample", "sample --lm lm", "bags of words, without order", Model("rnnslm")),
     ("source-for-sample", "sample --lm lm", "which rerank sample does not read", BOTH),
+    (
+        "backward-twice", "perplexity --lm lm text --duplicate-last-word", "lm reads sentences from right to left; leave it out",
+        Model("rnnlm", {"backward": True}),
+    ),
 ]
 READ = {**ITEM, "source": ["a", "b"]}
 COMMANDS = [Fault(f"62-{name}", command, message, {**TEXTS, "lm": model}, 2, FORWARD) for name, command, message, model in USELESS]
@@ -421,6 +425,7 @@ SAID = table(
 --ngram-with-cache | {NGRAM} --document-cache 0.1 | --document-cache: not for
 --ngram-across-documents | {NGRAM} --across-documents | --across-documents: not for
 --ngram-with-source | {NGRAM} --source s | --source: not for the n-gram model
+--ngram-twice | {NGRAM} --duplicate-last-word | --duplicate-last-word: not for the n-gram model
 --ngram-device | {NGRAM} --device cpu | --device: not for the n-gram model
 --two-standard-inputs | perplexity --ngram - - | only one input can be -
 97-sample-of-no-documents | sample --lm lm --documents 0 | --documents | sample --lm lm
