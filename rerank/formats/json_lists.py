@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ from rerank.notices import Notices
 
 _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.side`
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+_PIPELINE = re.compile(rb'\s*\[\s*\{\s*"(?:generated_text|translation_text|summary_text)"')
 _COMPARED = 2000  # objects whose texts are compared
 _OF_BATCH = ("response", "result", "modelOutput")  # keys of a server's answer
 
@@ -89,13 +91,14 @@ class JsonLines(CollectedFormat):
 
         Plain lines and objects on several lines are none.
         """
+        head = [*_objects(head)]
         first = next(line for line in head if line.strip())
         objects = (first_object([line]) for line in head if line.strip())
         return bool(first_object([first])) and any(map(is_list, filter(None, objects)))
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> JsonLines:
         """The format with the sentence of each object of the file."""
-        return JsonLines(sentence_ids(lines))
+        return JsonLines(sentence_ids(_objects(lines)))
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
@@ -113,7 +116,7 @@ class JsonLines(CollectedFormat):
         layout: _Layout | None = None
         unread, ids = Unread(), self._ids
         texts = list[bytes | None]()  # of the first objects
-        for place, line in enumerate(builder.filled(lines)):
+        for place, line in enumerate(builder.filled(_objects(lines))):
             before = len(builder)
             try:
                 if layout is None or not layout.add(builder, line, ids.numbers[place], unread):
@@ -175,7 +178,7 @@ class JsonLines(CollectedFormat):
     ) -> Iterator[Sentence]:
         """(sentence, its document, its source) of each sentence, None where there is none."""
         place, ids = Place(source, notices), self._ids
-        for n, line in enumerate(place.filled(lines)):
+        for n, line in enumerate(place.filled(_objects(lines))):
             try:
                 sentence = read_object(line, place)
                 number = _checked(ids, n, place)
@@ -235,6 +238,12 @@ class JsonLines(CollectedFormat):
                 if text is not None and all(str(head.get(key)) != text for key in keys):
                     head = {**head, kind: text}
             yield _written({"id": first_id + kbest.first + t, **head, "candidates": candidates})
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines of objects; the arrays of candidates that pipelines of Hugging Face give as such."""
+    for line in lines:
+        yield b'{"candidates": %s}' % line.strip() if _PIPELINE.match(line) else line
 
 
 def lines_with_keys(texts: Sequence[bytes], others: Iterable[Mapping[str, Any]]) -> list[bytes]:

@@ -141,6 +141,14 @@ def test_a_prompt_before_all_texts_is_named_and_taken_away(world: World) -> None
     assert "taken away: prompt 12" in run.err
 
 
+def test_arrays_of_pipelines_are_lists_of_candidates(world: World) -> None:
+    rows = [[{"generated_text": f"English: {text}"} for text in texts] for texts in TEXTS]
+    world.write("a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    run = world.ok("convert --clean --kbest a.jsonl --to first")
+    assert run.lines == [texts[0] for texts in TEXTS]
+    assert "R705 prompt" in run.err
+
+
 def test_outputs_of_systems_are_named_by_system(world: World) -> None:
     for name, place in (("a", 0), ("b", 1), ("c", 0)):
         lines = [texts[place] for texts in TEXTS]
