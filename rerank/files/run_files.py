@@ -27,6 +27,7 @@ from rerank.registry import PROGRAM
 
 PROGRAM_NAMED, _TEXTS = "rerank.program", "rerank.texts"  # keys of click's context
 _RUNS = re.compile(rf"(?:^|[=:,])({PROGRAM}|openai):")  # in a value: programs, and servers
+_RAY = re.compile(r"(?i)\bray$|_ray$")  # the option of a cluster, or its variable
 _URL = re.compile(r"(?<=openai:)[^,]+")
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}")  # a text that is the same as a number of TOML
 _MAX_BYTES = 1 << 20  # of a file of options
@@ -155,7 +156,8 @@ def run_file(ctx: click.Context, options: Mapping[str, click.Option]) -> str:
             if several and (option.callback is only_one or (option.callback and len(value) == 1)):
                 value, several = value[0], False
             texts = value if several else [value]
-            if any(_program_in(text) for text in texts):
+            cluster = flag == "ray" and ":" in str(value)
+            if cluster or any(_program_in(text) for text in texts):
                 trusted = " --trust-config"
             items = ", ".join(_toml(text, flag) for text in texts)
             lines.append(f"{flag} = [{items}]" if several else f"{flag} = {items}")
@@ -176,8 +178,10 @@ def _toml(value: Any, flag: str) -> str:
 
 
 def _note_programs(ctx: click.Context, where: str, texts: Sequence[Any]) -> None:
-    """Note a text that runs a program or asks a server, and where it stands."""
+    """Note a text that runs a program, asks a server or joins a cluster, and where it stands."""
     for text in texts:
+        if _RAY.search(where) and ":" in str(text):
+            ctx.meta[PROGRAM_NAMED] = f"{where} = {text} connects to a cluster"
         if runs := _program_in(text):
             does = "runs a program" if runs[1] == PROGRAM else "asks a server"
             ctx.meta[PROGRAM_NAMED] = f"{where} = {text[: runs.end()]}… {does}"

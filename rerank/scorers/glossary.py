@@ -20,7 +20,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -64,6 +64,17 @@ TermRecord: TypeAlias = tuple[str, str, bool]
 """A term of a sentence in a trace: source, translations, and whether the choice has one of them."""
 
 
+@dataclass(slots=True)
+class _Words:
+    """Terms that begin with the same words: those that end here, and by stem how they go on.
+
+    next: the pattern of a word with this stem, and what follows it.
+    """
+
+    terms: list[int] = field(default_factory=list)
+    next: dict[str, tuple[re.Pattern[str], _Words]] = field(default_factory=dict)
+
+
 class Glossary:
     """Terms, found in source sentences, and looked for in their translations.
 
@@ -74,10 +85,13 @@ class Glossary:
         self, terms: Sequence[Term], *, case: bool = False, inflection: bool = False
     ) -> None:
         self.terms, self._case, self._inflection = tuple(terms), case, inflection
-        self._sources = [self.tokens(term.source) for term in terms]
-        self._by_first: dict[str, list[int]] = {}
-        for i, words in enumerate(self._sources):
-            self._by_first.setdefault(self._stem(words[0]), []).append(i)
+        self._first = _Words()
+        for i, term in enumerate(terms):
+            node = self._first
+            for word in self.tokens(term.source):
+                pattern = re.compile(self._ending(word))
+                _, node = node.next.setdefault(self._stem(word), (pattern, _Words()))
+            node.terms.append(i)
         self._targets = [
             [re.compile(_joined(map(self._ending, self.tokens(text)))) for text in term.targets]
             for term in terms
@@ -129,20 +143,22 @@ class Glossary:
         return script_tokens(text, case=self._case)
 
     def found_in(self, source: str) -> list[int]:
-        """Terms of a source sentence, by number, in rising order."""
+        """Terms of a source sentence, by number, in rising order.
+
+        Longer terms first, without words that a longer one has. O(words · words of the longest
+        term), however many terms there are.
+        """
         words, matches = self.tokens(source), list[tuple[int, int, int]]()
-        for start, word in enumerate(words):
-            ends = range(_STEM, len(word) + 1) if self._inflection else ()
-            for first in dict.fromkeys([word, *(word[:end] for end in ends)]):
-                for i in self._by_first.get(first, ()):
-                    term = self._sources[i]
-                    here = words[start : start + len(term)]
-                    pairs = zip(term, here, strict=False)
-                    if len(here) == len(term) and all(
-                        word == ours or re.fullmatch(self._ending(ours), word)
-                        for ours, word in pairs
-                    ):
-                        matches.append((-len(term), start, i))
+        for start in range(len(words)):
+            nodes = [self._first]
+            for end, word in enumerate(words[start:], start + 1):
+                ends = range(_STEM, len(word)) if self._inflection else ()
+                stems = [word, *(word[:n] for n in ends)]
+                steps = (node.next[stem] for node in nodes for stem in stems if stem in node.next)
+                nodes = [node for pattern, node in steps if pattern.fullmatch(word)]
+                if not nodes:
+                    break
+                matches += [(start - end, start, i) for node in nodes for i in node.terms]
         covered, terms = set[int](), set[int]()
         for size, start, i in sorted(matches):
             if covered.isdisjoint(places := range(start, start - size)):

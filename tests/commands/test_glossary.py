@@ -11,6 +11,7 @@ from support.world import World
 import rerank
 from rerank import Document, Reranker
 from rerank.registry import SCORERS
+from rerank.scorers.glossary import Glossary, Term
 
 PEKING = "北京大学\tPeking University", "北京\tBeijing"
 MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
@@ -219,3 +220,9 @@ def test_translations_without_alignments_are_found_in_the_document(world: World)
     )
     assert found.score == 0
     assert len({text.split()[0] for text in (found.texts[t] for t in (0, 2, 3))}) == 1
+
+
+def test_many_terms_that_overlap_are_found_in_a_moment() -> None:
+    """Each term is the beginning of the next: comparing all at each word would take minutes."""
+    glossary = Glossary([Term(" ".join(["ab"] * n), ("x",)) for n in range(1, 801)])
+    assert glossary.found_in(" ".join(["ab"] * 805)) == [4, 799]

@@ -85,6 +85,8 @@ FAULTS += [
     Fault("--environment-program", f"{DECODE} --config c.toml", r"RERANK_DECODE_SCORER = qe=command:… runs a program; if it may, add --trust-config",
           {"c.toml": "source = 'dev.src'\ndefault-weight = 1", "qe.py": ESTIMATOR}, 2, f"{DECODE} --config c.toml --trust-config",
           environment={"RERANK_DECODE_SCORER": f"qe='command:{sys.executable} -IS qe.py'"}),
+    Fault("--config-cluster", f"{DECODE} --config c.toml", r"c\.toml: ray = 10\.0\.0\.1:6379 connects to a cluster; if it may, add --trust-config",
+          {"c.toml": "ray = '10.0.0.1:6379'\ndefault-weight = 1"}, 2),
     Fault("--config-program", f"{DECODE} --config c.toml", r"c\.toml: scorer = qe=command:… runs a program; if it may, add --trust-config",
           {"c.toml": f"scorer = [\"qe=command:{sys.executable} -IS qe.py\"]\nsource = 'dev.src'\ndefault-weight = 1", "qe.py": ESTIMATOR}, 2,
           f"{DECODE} --config c.toml --trust-config"),
