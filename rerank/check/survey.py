@@ -52,6 +52,7 @@ _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
 _SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen
 _AGREEING = 30  # of a k-best list, whose agreement is computed, in time that grows with the square
 _UNKNOWN_WORD = 100  # what Moses takes from a total for each unknown word; no feature of its lists
+_SHOWN = 60  # features in the table
 _NAMED = 5  # unknown words of a model in the summary
 
 
@@ -319,10 +320,13 @@ class ListSurvey:
         columns = Column("feature"), Column("min", "g"), Column("max", "g"), Column("constant")
         kinds = {(True, True): "yes", (False, True): "in each list", (False, False): "no"}
         ranges = [
-            (x.name, x.min, x.max, kinds[x.constant, x.constant_in_lists]) for x in self.features
+            (x.name, x.min, x.max, kinds[x.constant, x.constant_in_lists])
+            for x in self.features[:_SHOWN]
         ]
+        others = len(self.features) - len(ranges)
+        more = f"… and {others:,} other features; --format json has all\n" * (others > 0)
         sparse = f"{len(self.sparse):,} sparse features\n" if self.sparse else ""
-        return f"{lines}\n\n{Table(columns, ranges).to_text()}\n{sparse}"
+        return f"{lines}\n\n{Table(columns, ranges).to_text()}\n{more}{sparse}"
 
 
 class WeightedTotals:

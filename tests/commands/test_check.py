@@ -531,3 +531,10 @@ def test_a_system_is_compared_with_the_others(world: World) -> None:
     said = world.ok(f"check{systems} --no-docs one").out
     assert "outputs of C have 'sure :' at the beginning, those of the other systems do " in said
     assert said.count(" do not; ") == 1
+
+
+def test_a_table_of_many_features_ends_and_json_has_all(world: World) -> None:
+    features = " ".join(f"f{i}= {i}" for i in range(100))
+    world.write("many", f"0 ||| a b ||| {features} ||| 1\n0 ||| a c ||| {features} ||| 1\n")
+    assert "… and 40 other features" in world.run("check --kbest many").out
+    assert len(world.run("check --kbest many --format json").json["summary"]["features"]) == 100
