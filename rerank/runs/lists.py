@@ -197,7 +197,8 @@ class ListSource(Source):
     """Documents of candidates as the options name them.
 
     documents: as they are read, known before `read` is called; side: files of side information,
-    by kind; own_sources: whether the source lines that the list itself states are read beside it;
+    by kind; own_sources: whether the source lines that the list itself states are read beside it,
+    and needs_sources, whether it is a fault if they are not those of the documents;
     unreported: notices of readings other than `read`.
     """
 
@@ -215,7 +216,7 @@ class ListSource(Source):
         if documents is not None:
             self.documents = documents
         self.systems = {}
-        self.own_sources = False
+        self.own_sources, self.needs_sources = False, True
         self._unreported = unreported or Notices()
 
     @property
@@ -290,7 +291,8 @@ class ListSource(Source):
             kind: given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
             for kind, path in self.side.items()
         }
-        if self.own_sources and (lines := self.annotations[1]) is not None:
+        lines = self.annotations[1] if self.own_sources else None
+        if lines is not None and (self.needs_sources or len(lines) == documents.n_file_lines):
             check_length(lines, documents.n_file_lines, source=self.side_name(SOURCE))
             side[SOURCE] = iter(documents.split(documents.in_order(lines)))
         if self.lists.in_nfc and SOURCE in side:

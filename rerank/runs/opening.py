@@ -328,8 +328,9 @@ def _find_side(
     use where candidates that repeat them are to be avoided.
     """
     avoids = options.scorers.defects in (AVOID, DROP)
-    if SOURCE in needed or avoids:
+    if SOURCE in needed or (avoids and isinstance(source, KBestFile)):
         source.find_sources()
+    source.needs_sources = SOURCE in needed
     kinds = source.kinds if check else needed.keys() & source.kinds
     check_files(needed, kinds - ({SOURCE} - needed.keys() if avoids else set()))
 

@@ -70,6 +70,13 @@ def test_two_candidates_with_one_defect_are_named_and_not_chosen(world: World, k
     assert kept not in TEXTS[PLACE] or kind == "cut-off"  # which agrees with the others, too
 
 
+def test_sources_that_are_of_use_only_need_not_be_complete(world: World) -> None:
+    world.write("ids", ["d"] * (len(SOURCES) + 1))
+    world.write("a.jsonl", lists([DEFECTS["untranslated"]] * 2))
+    run = world.ok("decode --kbest a.jsonl --docs ids")  # whose last line has no candidates
+    assert run.lines[PLACE] in (*TEXTS[PLACE], SOURCES[PLACE])
+
+
 def test_of_candidates_that_all_have_a_defect_the_least_bad_is_taken(world: World) -> None:
     bad = json.dumps([DEFECTS["refusal"], DEFECTS["refusal"], LOOP])
     chosen, printed = choice(world, lists().replace(json.dumps(TEXTS[PLACE]), bad))
