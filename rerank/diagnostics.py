@@ -287,9 +287,6 @@ R315 note repeated-sentence: repeated sentence, more often than in the reference
   > look at these segments
 R316 warning aligned-as-one: documents of a text not found, which is aligned as one
   > a folder of files named by document ids, or JSON lines with doc_id and hypothesis, has them
-R317 note documents-without-candidates: documents without any candidate, counted as one more
-  document
-  > translate them
 R318 note row-of-another-system: row of a system that is no candidate, ignored; there are
   {systems=A, B}
   > name the systems as in the table of scores

@@ -174,6 +174,7 @@ class Grouping:
             totals=None if np.isnan(rows.totals).any() else rows.totals,
             lines=rows.lines,
             line_numbers=rows.line_numbers,
+            places=rows.places,
             truncated=rows.truncated,
         )
 

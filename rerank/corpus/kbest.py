@@ -49,7 +49,8 @@ class KBest:
     sparse: SparseColumns
     totals: NDArray[np.float64] | None = None  # (n,); None if any line of the document has none
     lines: TextColumn | None = None  # (n,) as they are in the file
-    line_numbers: NDArray[np.int64] | None = None  # (n,) in the file, from 1; 0: not in the file
+    line_numbers: NDArray[np.int64] | None = None  # (n,) entries of the file, from 1; 0: of none
+    places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
     side: Mapping[str, Sequence[bytes]] = field(default_factory=dict)  # (T,) lines of each kind
     truncated: NDArray[np.bool_] | None = None  # (n,) the file calls them cut off, if it says so
     defects: NDArray[np.uint8] | None = None  # (n,) `rerank.corpus.defects`; None: not looked for
@@ -139,7 +140,8 @@ class KBest:
 
     def line_number(self, row: int) -> int | None:
         """Number of a candidate's line in the file, from 1; None if it is in no file."""
-        return None if self.line_numbers is None else int(self.line_numbers[row]) or None
+        lines = self.line_numbers if self.places is None else self.places
+        return None if lines is None else int(lines[row]) or None
 
     def top(self, k: int) -> KBest:
         """The first k candidates of each list."""
@@ -176,6 +178,7 @@ class KBest:
             totals=None,
             lines=None,
             line_numbers=None,
+            places=None,
             truncated=None,
             defects=None,
         )
@@ -196,6 +199,7 @@ class KBest:
             totals=None if self.totals is None else self.totals[rows],
             lines=None if self.lines is None else self.lines.take(rows),
             line_numbers=None if self.line_numbers is None else self.line_numbers[rows],
+            places=None if self.places is None else self.places[rows],
             side={kind: lines[sentences] for kind, lines in self.side.items()},
             truncated=None if self.truncated is None else self.truncated[rows],
             defects=None if self.defects is None else self.defects[rows],

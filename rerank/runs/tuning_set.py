@@ -104,9 +104,6 @@ def tune_documents(
 ) -> TuningResult:
     """Read a run's documents and tune weights on them; references[d][t] are of sentence t."""
     corpus = read_set(run, references, metrics, features, announce)
-    options = plan.objective
-    if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):
-        run.notices.add("documents-without-candidates")
 
     tables = _tables(corpus, search)
 

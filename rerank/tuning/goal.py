@@ -42,7 +42,6 @@ class SearchLine:
     breaks: (m,) float64, steps; those at −inf give the choices at the beginning of the line
     order: (m,) int64, sorts the breaks; interval i lies after break order[i]
     changes: (m, W), what each break adds to the summed statistics
-    documents: (m,) int64, document that each break changes
     weights, direction: (F,) float64
     span: least and greatest step allowed; intervals are cut to it
     unit: a step of ordinary size, 1 ÷ spread of the direction's slopes
@@ -51,7 +50,6 @@ class SearchLine:
     breaks: Floats
     order: Integers
     changes: Sums
-    documents: Integers
     weights: Floats
     direction: Floats
     span: tuple[float, float]
@@ -165,7 +163,7 @@ class SearchGoal:
         if not len(kept):
             return 0.0, here
         changes = line.changes.take(line.order, axis=0)  # faster than an index
-        values = self.objective.along(changes, line.documents[line.order])[kept]
+        values = self.objective.along(changes)[kept]
         if self.shrinkage:
             values = values - np.array([cost(step, products) for step in steps.tolist()])
         best = int(values.argmax())

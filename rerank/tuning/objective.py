@@ -1,4 +1,4 @@
-"""Objectives of tuning: functions of summed statistics, of the whole corpus or of its documents.
+"""Objectives of tuning: functions of the summed statistics of a corpus.
 
 An objective has a value at a point, and on every interval of a line in the space of weights, where
 the statistics of one sentence change at a time. Larger is better. Of the W columns of statistics
@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.files.compilation import njit
 from rerank.metrics import Metric
 from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.plan import BLEU as BLEU_NAME
@@ -71,17 +70,15 @@ class MetricColumns:
 
 
 BLEU = MetricColumns("BLEU", 0, WIDTH, corpus_bleu)
-"""BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
+"""BLEU in 0..100 with sacrebleu's exponential smoothing."""
 
 
 class Objective(Protocol):
     """A value for the sums (D, W) of D documents, and for each of the m intervals of a line.
 
     `along` takes what each break of the line adds to the statistics, (m, W) in the order of the
-    breaks, and the document of each break, (m,) numbers from 0 to D − 1. Each document occurs:
-    every list with candidates has a break at −∞, where the line begins. Interval i follows break i.
-    The values of intervals without width mean nothing; between breaks at −∞ the statistics of
-    some documents are still missing.
+    breaks. Interval i follows break i. The values of intervals without width mean nothing; between
+    breaks at −∞, where the line begins, the statistics of some lists are still missing.
     """
 
     @property
@@ -93,7 +90,7 @@ class Objective(Protocol):
         """Value of summed statistics (D, W)."""
         ...
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
+    def along(self, changes: Sums) -> Floats:
         """Values (m,) of the intervals of a line."""
         ...
 
@@ -113,52 +110,9 @@ class CorpusMetric:
         """Value of summed statistics (D, W)."""
         return float(self.metric.of(sums.sum(axis=0)))
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
+    def along(self, changes: Sums) -> Floats:
         """Values (m,) of the intervals of a line."""
         return self.metric.of(_accumulated(changes))
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentMean:
-    """The unweighted mean of a metric over documents: all, or the worst share of them.
-
-    worst: the share, 0 < worst ≤ 1, of one document at least; None for all. O(m (W + log m)) along
-    a line, and O(m D) more for the worst of D documents.
-    """
-
-    metric: MetricColumns = BLEU
-    worst: float | None = None
-
-    @property
-    def name(self) -> str:
-        """For example `mean document BLEU`, or `worst 25 % of documents, BLEU`."""
-        if self.worst is None:
-            return f"mean document {self.metric.name}"
-        return f"worst {100 * self.worst:g} % of documents, {self.metric.name}"
-
-    def value(self, sums: Sums) -> float:
-        """Value of summed statistics (D, W)."""
-        scores = self.metric.of(sums)
-        if self.worst is not None:
-            scores = np.sort(scores)[: self._number(len(scores), self.worst)]
-        return float(scores.mean())
-
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
-        """Values (m,) of the intervals of a line."""
-        n_documents = int(documents.max(initial=0)) + 1
-        order = np.argsort(documents, kind="stable")
-        ends = np.flatnonzero(np.diff(documents[order])) + 1
-        now, rises = np.empty((2, len(changes)))
-        for rows in np.split(order, ends):  # those that change a document, in order
-            now[rows] = self.metric.of(_accumulated(changes.take(rows, axis=0)))
-            rises[rows] = np.diff(now[rows], prepend=0.0)
-        if self.worst is None:
-            return np.asarray(np.cumsum(rises) / n_documents)
-        return _worst(now, documents, n_documents, self._number(n_documents, self.worst))
-
-    @staticmethod
-    def _number(n_documents: int, share: float) -> int:
-        return max(1, int(np.ceil(share * n_documents - 1e-9)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +130,11 @@ class ObjectiveSum:
         """Value of summed statistics (D, W)."""
         return float(sum(weight * objective.value(sums) for weight, objective in self.parts))
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
+    def along(self, changes: Sums) -> Floats:
         """Values (m,) of the intervals of a line."""
         values = np.zeros(len(changes))
         for weight, objective in self.parts:
-            values += weight * objective.along(changes, documents)
+            values += weight * objective.along(changes)
         return values
 
 
@@ -206,10 +160,10 @@ class LengthPenalty:
         """Value of summed statistics (D, W)."""
         return self.objective.value(sums) - float(self._cost(sums.sum(axis=0)))
 
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> Floats:
+    def along(self, changes: Sums) -> Floats:
         """Values (m,) of the intervals of a line."""
         lengths = _accumulated(changes[:, :WIDTH])
-        return self.objective.along(changes, documents) - self._cost(lengths)
+        return self.objective.along(changes) - self._cost(lengths)
 
     def _cost(self, sums: Sums) -> Floats:
         return self.price * np.abs(length_ratio(sums) - self.ratio)
@@ -228,10 +182,7 @@ def objective_of(options: ObjectiveOptions, metrics: Sequence[Metric]) -> Object
             metric = next(others)
             columns = MetricColumns(metric.name, begin, begin + metric.width, metric.scores)
             begin += metric.width
-        by_document = options.documents or options.worst is not None
-        worst = None if options.worst is None else options.worst / 100
-        part = DocumentMean(columns, worst) if by_document else CorpusMetric(columns)
-        parts.append((weight, part))
+        parts.append((weight, CorpusMetric(columns)))
     (weight, first), *more = parts
     return first if weight == 1 and not more else ObjectiveSum(tuple(parts))
 
@@ -258,10 +209,7 @@ def at_length(objective: Objective, start: Sums) -> Objective:
 
 
 # what `name` of these classes begins with, before a metric
-_TERM = re.compile(
-    r"(?:^|(?<= \+ ))(?:\S+ )?(?:corpus|mean document|worst \S+ % of documents,) "
-    r"(.+?)(?= \+ | − |$)"
-)
+_TERM = re.compile(r"(?:^|(?<= \+ ))(?:\S+ )?corpus (.+?)(?= \+ | − |$)")
 
 
 def metrics_of(objective: str) -> list[str]:
@@ -295,29 +243,3 @@ def standard_error(values: Floats) -> float:
 def _accumulated(changes: Sums) -> Sums:
     """Cumulative sums over rows, in 64 bits."""
     return np.cumsum(changes, axis=0, dtype=np.result_type(changes, np.int64))
-
-
-@njit(cache=True, nogil=True)
-def _worst(now: Floats, documents: NDArray[np.int64], n_documents: int, number: int) -> Floats:
-    """Mean of the `number` smallest scores after each change, among the scores known by then."""
-    ordered = np.full(n_documents, np.inf)  # ascending
-    current = np.full(n_documents, np.inf)
-    means = np.empty(len(now))
-    for i in range(len(now)):
-        old, new = current[documents[i]], now[i]
-        current[documents[i]] = new
-        place = np.searchsorted(ordered, old)
-        while place > 0 and ordered[place - 1] > new:
-            ordered[place] = ordered[place - 1]
-            place -= 1
-        while place < n_documents - 1 and ordered[place + 1] < new:
-            ordered[place] = ordered[place + 1]
-            place += 1
-        ordered[place] = new
-        total, counted = 0.0, 0
-        for d in range(number):
-            if ordered[d] < np.inf:
-                total += ordered[d]
-                counted += 1
-        means[i] = total / max(counted, 1)
-    return means

@@ -78,19 +78,6 @@ class ObjectiveOptions:
         rare=True,
     )
     tokenize: str | None = tokenize_option()
-    documents: bool = option(
-        "Maximise the mean over documents, not the corpus.",
-        "--per-document",
-        default=False,
-        rare=True,
-    )
-    worst: float | None = option(
-        "Maximise the mean over this share of the documents, those with the worst scores.",
-        type=Real(0, 100, above=True),
-        metavar="PERCENT",
-        default=None,
-        rare=True,
-    )
     length: Length = option(
         "Length of the output ÷ that of the references: auto, keep, free, or a number to hold.\n\n"
         "auto, for --select cv, sets a price on other ratios than that of the start weights, keep "
@@ -164,8 +151,6 @@ class ObjectiveOptions:
             raise UsageError(
                 f"--length-ratio {ratio}: --length-price 0 switches it off; leave one of them out"
             )
-        if self.worst is not None and self.documents:
-            raise UsageError("--worst and --per-document: give one of them, not both")
 
     @property
     def paths(self) -> list[FilePath]:

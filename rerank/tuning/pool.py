@@ -117,15 +117,6 @@ class Pool:
         documents = None if self.documents is None else self.documents[lists]
         return Pool(offsets_of(sizes[lists]), columns.T, statistics, fixed, documents, self.store)
 
-    def documents_of(self, offsets: Integers) -> Integers:
-        """Document, from 0 to D − 1, of each of m things, (m,).
-
-        Those of list s lie at offsets[s]:offsets[s + 1]; only lists with candidates have any.
-        """
-        if self.n_documents == 1:
-            return np.zeros(int(offsets[-1]), dtype=np.int64)
-        return self.places.repeat(offsets[1:] - offsets[:-1])
-
 
 def narrow(statistics: Sums) -> Sums:
     """Counts in 32 bits where they fit, to save memory; other statistics as they are."""

@@ -411,7 +411,7 @@ def test_other_tuners_maximise_corpus_bleu_and_nothing_else(world: World, algori
     "options",
     [
         f"{PAIRS} --select none --hold-out 0.3 --starts 3",
-        "--replicates 2 --objective chrf --worst 50",
+        "--replicates 2 --objective chrf",
         "--start start.json --shrink 2",
     ],
     ids=["pairs", "replicates", "cv"],

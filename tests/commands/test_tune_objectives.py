@@ -17,10 +17,10 @@ from support.tuned import (
     bleu,
     columns,
     decoded,
-    divided,
     every_choice,
     first_candidates,
     kept,
+    lines_of,
     made,
     rounds,
     two_features,
@@ -36,15 +36,10 @@ OBJECTIVES = {
     "a weight alone": Objective({"chrf": 0.25}),
     "bleu + ter": Objective({"bleu": 1.0, "ter": 0.5}),
     "file + chrf": Objective({"m": 10.0, "chrf": 1.0}),
-    "documents": Objective(per_document=True),
-    "documents, file": Objective({"m": 1.0}, per_document=True),
-    "documents, chrf + bleu": Objective({"chrf": 1.0, "bleu": 0.5}, per_document=True),
-    "worst": Objective(worst=0.25),
-    "worst, file + ter": Objective({"m": 9.0, "ter": 1.0}, worst=0.5),
     "keep": Objective(length="keep"),
     "ratio": Objective(length=0.97, price=60.0),
     "dear": Objective({"ter": 1.0}, length="keep", price=200.0),
-    "documents, ratio": Objective({"bleu": 2.0}, per_document=True, length=1.1, price=9.0),
+    "bleu, ratio": Objective({"bleu": 2.0}, length=1.1, price=9.0),
 }
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
@@ -69,7 +64,7 @@ def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> No
     objective = OBJECTIVES[name]
     found = drawn.ok(FREE, *PAIRS.split(), *objective.options)
     output, told = decoded(drawn, *PAIRS.split()), rounds(found.err)
-    truth, whole = objective.value(drawn, output), divided(drawn, output)[0]
+    truth, whole = objective.value(drawn, output), lines_of(drawn, output)
     digits = 6e-3 if name == "bleu" else 6e-4
     assert told[kept(found.err)].value == pytest.approx(truth, abs=digits)
     assert told[kept(found.err)].value == max(one.value for one in told)
@@ -92,7 +87,7 @@ def test_no_weights_of_two_features_are_better_than_those_found(small: World, na
     assert (last.predicted, last.predicted_value) == (last.decoded, last.value)
 
 
-@pytest.mark.parametrize("name", ["documents, ratio", "worst, file + ter", "dear"])
+@pytest.mark.parametrize("name", ["bleu, ratio", "file + chrf", "dear"])
 def test_the_objective_of_held_out_documents_is_that_of_decoding_them(
     drawn: World, name: str
 ) -> None:
@@ -120,7 +115,7 @@ def test_numbers_of_another_tool_are_maximised(small: World) -> None:
     small.ok(FREE, "--objective=m", "--metric=m=-", stdin=small.content("dev.m"))
     assert columns(small) == plain
     small.ok(FREE, "--objective=m", "--metric=m=dev.m", "--top", 2)
-    whole = divided(small, decoded(small, "--top", 2))[0]
+    whole = lines_of(small, decoded(small, "--top", 2))
     assert made(small)["metrics"]["m"]["score"] == pytest.approx(whole.score("m"))
 
 
@@ -172,8 +167,6 @@ DEFAULTS = [  # and names of objectives
         "--select none --shrink 0 --objective m=10 --objective chrf --metric m=dev.m",
         "10 corpus m + 1 corpus chrF2",
     ),
-    ("--select none --shrink 0 --per-document", "mean document BLEU"),
-    ("--select none --shrink 0 --worst 25", "worst 25 % of documents, BLEU"),
     ("--select none", "corpus BLEU − 1 (1 − cosine with the start)"),
     ("--select cv", "corpus BLEU − 5 |length ratio − the start's|"),
     ("--select cv --length-ratio free", "corpus BLEU"),
@@ -209,8 +202,8 @@ def test_a_weights_file_names_its_objective_with_the_documented_prices(
 
 def test_a_high_price_on_length_keeps_that_of_the_first_candidates(small: World) -> None:
     """As near to it as any choice of two features is."""
-    first = divided(small, first_candidates(small))[0].ratio
-    every = [divided(small, one)[0].ratio for one in every_choice(small, ["LM0", "TM0"])]
+    first = lines_of(small, first_candidates(small)).ratio
+    every = [lines_of(small, one).ratio for one in every_choice(small, ["LM0", "TM0"])]
     small.ok(FREE, "--length-ratio", "keep", "--length-price", 1e4)
     least = min(abs(ratio - first) for ratio in every)
     assert abs(made(small)["length_ratio"] - first) == pytest.approx(least, abs=1e-12)
@@ -219,13 +212,7 @@ def test_a_high_price_on_length_keeps_that_of_the_first_candidates(small: World)
     assert made(small)["objective"] == f"corpus BLEU − 5 |length ratio − {first:.3f}|"
 
 
-def test_documents_without_candidates_count_as_one_more_document(drawn: World) -> None:
-    assert "counted as one more document" in drawn.ok(FREE, "--per-document").err
-    assert "counted as one more document" in drawn.ok(FREE, "--worst", 50).err
-    assert "counted as one more document" not in drawn.ok(FREE).err
-
-
-@pytest.mark.parametrize("name", ["file + chrf", "documents, chrf + bleu", "dear"])
+@pytest.mark.parametrize("name", ["file + chrf", "bleu + ter", "dear"])
 def test_evaluate_marks_the_metrics_that_were_maximised(small: World, name: str) -> None:
     objective = OBJECTIVES[name]
     small.ok(FREE.replace("--shrink 0", "--shrink 1"), *objective.options)

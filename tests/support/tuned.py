@@ -81,25 +81,21 @@ class Lines:
         return own.sys_len / own.ref_len
 
 
-def divided(
-    world: World, hypotheses: Sequence[str], names: Iterable[str] | None = None
-) -> tuple[Lines, list[Lines]]:
-    """All lines (of some documents), and those of each; documents without candidates are one."""
+def lines_of(world: World, hypotheses: Sequence[str], names: Iterable[str] | None = None) -> Lines:
+    """All lines of an output, or those of some documents."""
     number: dict[tuple[int, str], float] = {}
     for line, score in zip(world.lines("dev.kbest"), world.lines("dev.m"), strict=True):
         s, text, *_ = line.split(" ||| ")
         number[int(s), text] = float(score)
-    docs, whole, parts = world.lines("dev.docs"), Lines(), dict[str, Lines]()
-    filled = {docs[t] for t, _ in number}
+    docs, lines = world.lines("dev.docs"), Lines()
     wanted = {*docs} if names is None else {*names}
     for t, (text, reference) in enumerate(zip(hypotheses, world.lines("dev.ref"), strict=True)):
         if docs[t] in wanted:
-            for lines in (whole, parts.setdefault(docs[t] if docs[t] in filled else "", Lines())):
-                lines.hypotheses.append(text)
-                lines.references.append(reference)
-                if (t, text) in number:
-                    lines.numbers.append(number[t, text])
-    return whole, list(parts.values())
+            lines.hypotheses.append(text)
+            lines.references.append(reference)
+            if (t, text) in number:
+                lines.numbers.append(number[t, text])
+    return lines
 
 
 @dataclass(frozen=True)
@@ -107,18 +103,13 @@ class Objective:
     """What options of the command maximise, by the words of its help."""
 
     metrics: Mapping[str, float] = field(default_factory=lambda: {"bleu": 1.0})
-    per_document: bool = False
-    worst: float | None = None
     length: str | float = "free"
     price: float = 5.0
 
     @property
     def options(self) -> list[str]:
         found = [f"--objective={name}={weight}" for name, weight in self.metrics.items()]
-        found += ["--metric=m=dev.m"] * ("m" in self.metrics) + [
-            "--per-document"
-        ] * self.per_document
-        found += [] if self.worst is None else [f"--worst={100 * self.worst:g}"]
+        found += ["--metric=m=dev.m"] * ("m" in self.metrics)
         priced = [f"--length-ratio={self.length}", f"--length-price={self.price}"]
         return found + ([] if self.length == "free" else priced)
 
@@ -126,17 +117,11 @@ class Objective:
         self, world: World, hypotheses: Sequence[str], names: Iterable[str] | None = None
     ) -> float:
         """The value of an output, of all documents or of some of them."""
-        whole, parts = divided(world, hypotheses, names)
-        found = 0.0
-        for name, weight in self.metrics.items():
-            scores = sorted(part.score(name) for part in parts)
-            if self.worst is not None:
-                scores = scores[: math.ceil(self.worst * len(scores))]
-            of_documents = self.per_document or self.worst is not None
-            found += weight * (sum(scores) / len(scores) if of_documents else whole.score(name))
+        whole = lines_of(world, hypotheses, names)
+        found = sum(weight * whole.score(name) for name, weight in self.metrics.items())
         if self.length == "free":
             return found
-        kept = divided(world, first_candidates(world), names)[0].ratio
+        kept = lines_of(world, first_candidates(world), names).ratio
         return found - self.price * abs(
             whole.ratio - (kept if self.length == "keep" else 1.0 * float(self.length))
         )

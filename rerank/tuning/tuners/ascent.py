@@ -217,7 +217,6 @@ class PoolPoint:
             breaks,
             breaks.argsort(),
             changes,
-            self.axes.pool.documents_of(self._envelopes.offsets),
             self.weights,
             self._unit_vector(axis),
             self.bounds.span(self.weights, self.features[axis]),
@@ -331,7 +330,7 @@ def sections(
     point = PoolPoint(axes, weights, SearchGoal(objective))
     for axis, feature in enumerate(axes.features.tolist()):
         line = point.line(axis)
-        values = objective.along(line.changes[line.order], line.documents[line.order])
+        values = objective.along(line.changes[line.order])
         places, left, _ = line.intervals()
         here, spread = float(weights[feature]), axes.directions[axis].spread
         through.append(Section(names[feature], spread, here, here + left, values[places]))

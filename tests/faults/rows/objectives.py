@@ -44,5 +44,4 @@ FAULTS = [
     Fault("99-range-twice", TUNE + " --range LM0=0: --range LM0=:1", "--range LM0=…: two of one name; give one", exit=2, cure=TUNE + " --range LM0=0:"),
     Fault("99-shrink-without-start", TUNE + " --shrink 2",
         "--shrink 2: there are no start weights whose direction could be kept; give some by --start", exit=2, cure=TUNE + " --shrink 2 --start w.ini"),
-    Fault("99-worst-per-document", TUNE + " --worst 25 --per-document", "--worst and --per-document", exit=2, cure=TUNE + " --worst 50"),
 ]
