@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rerank.scorers.score_files import FileScorer
 
 UTILITY = "bleu"
+_NARROW = 2  # width of a beam in folds of tuning, whose paths are context alone
 _NO_SCALE = (
     ", and weights have no scale of their own: give --alpha A, or a weights file with an alpha, "
     "as tune-mert writes it"
@@ -175,6 +176,14 @@ class Search:
         if not (row.takes("seed") and row.scaled(self.options.given())):
             return self
         return replace(self, options=replace(self.options, seed=seed))
+
+    def narrowed(self) -> Search:
+        """A copy with a narrow beam, if its decoder has a beam."""
+        if self.method != "auto" and not row_of(self.method).takes("width"):
+            return self
+        return replace(
+            self, options=replace(self.options, width=min(_NARROW, self.options.beam_width))
+        )
 
     @property
     def uniform(self) -> bool:

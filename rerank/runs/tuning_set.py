@@ -108,12 +108,13 @@ def tune_documents(
     tables = _tables(corpus, search)
 
     def decode(
-        group: Sequence[DocumentFeatures], full: NDArray[np.float64]
+        group: Sequence[DocumentFeatures], full: NDArray[np.float64], narrow: bool
     ) -> list[tuple[int, ...]]:
         with run.searching():
             if tables:
                 return [tables[id(document)].best(full) for document in group]
-            results = search_documents(group, full, search, baseline=False)
+            how = search.narrowed() if narrow else search
+            results = search_documents(group, full, how, baseline=False)
             for document in group:
                 document.save()
         run.store.release()

@@ -91,6 +91,8 @@ class Folds:
     their fold and share, and folds are tuned in rounds: what a pool predicts in the context of
     other weights' choices is not what these weights decode. Rounds begin twice, after the choices
     of the start weights, which may know nothing of the context, and after the best candidates.
+    Where a search asks scorers for scores, which takes nearly all of the time, what a fold is tuned
+    on is searched with a narrow beam, and what is held out as it is to be decoded.
 
     parts: places of the units of each fold; threads: folds that are searched at a time
     """
@@ -118,7 +120,7 @@ class Folds:
 
     def _tuned(self, part: Indices, new: Indices | None) -> tuple[Anchor, Anchor, Floats]:
         """Start weights on the units that are not held out, where the way begins, and its end."""
-        lists = self.lists.part(~np.isin(self.lists.pool.places, part))
+        lists = self.lists.part(~np.isin(self.lists.pool.places, part)).narrowed()
         start = begin = Anchor.of(lists, self.start, self.search)
         path = lists.choose(start.weights)
         decoded = DecodedWeights(self.start, lists.sums(path), path)

@@ -38,8 +38,8 @@ STILL = 1e-5  # largest change of a weight after which no further round is made
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 Selected: TypeAlias = NDArray[np.bool_]
-Decode: TypeAlias = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
-"""Decodes documents together under weights (F,) of all features; returns their choices."""
+Decode: TypeAlias = Callable[[Sequence[DocumentFeatures], Floats, bool], Sequence[tuple[int, ...]]]
+"""Choices of documents, decoded together under weights (F,) of all features; whether narrowly."""
 Optimise: TypeAlias = Callable[[Pool, Floats, Sequence[Floats]], Optimum]
 """The optimum on a pool, from start weights and weights of earlier rounds, (G,) each."""
 Value: TypeAlias = Callable[[Sums, Floats], float]
@@ -72,6 +72,10 @@ class TuningLists:
         """These lists, with some features constant."""
         return replace(self, pool=_constant(self.pool, features))
 
+    def narrowed(self) -> TuningLists:
+        """These lists, searched with a narrow beam where a search asks scorers for scores."""
+        return self
+
     def beginnings(self, path: Any) -> list[Any]:
         """Paths after which rounds of tuning begin, that of the start weights first."""
         return [path]
@@ -98,13 +102,14 @@ class ContextualLists(TuningLists):
     """Lists of documents that are searched as a whole, because features depend on context.
 
     pool: that of the lists `counted` (S,), under some path; the others are context alone
-    constant: features, of the G, that are 0 in pools
+    constant: features, of the G, that are 0 in pools; narrow: whether a beam is narrow
     """
 
     task: Task = field(kw_only=True)
     corpus: TuningSet = field(kw_only=True)
     counted: Selected = field(kw_only=True)
     constant: Indices = field(default_factory=NONE.copy, kw_only=True)
+    narrow: bool = field(default=False, kw_only=True)
 
     def part(self, lists: Selected) -> ContextualLists:
         """Some of the counted lists; documents without any of them are left out."""
@@ -126,6 +131,10 @@ class ContextualLists(TuningLists):
             return TuningLists(pool)
         return replace(self, pool=pool, constant=features)
 
+    def narrowed(self) -> ContextualLists:
+        """These lists, searched with a narrow beam where a search asks scorers for scores."""
+        return replace(self, narrow=not self.at_hand)
+
     def beginnings(self, path: Choices) -> list[Choices]:
         """The path, and the same with the best candidate of each list that is counted.
 
@@ -146,7 +155,7 @@ class ContextualLists(TuningLists):
 
     def choose(self, weights: Floats) -> Choices:
         """The path on which a search of the documents by weights (G,) ends."""
-        return self.task.search_path(self.corpus, weights)
+        return self.task.search_path(self.corpus, weights, narrow=self.narrow)
 
     def sums(self, path: Choices) -> Sums:
         """Summed statistics (D, W) of the counted lists on a path."""
@@ -270,10 +279,10 @@ class Task:
             counted=np.ones(len(corpus.documents_of_lists), np.bool_),
         )
 
-    def search_path(self, corpus: TuningSet, weights: Floats) -> Choices:
-        """The path that weights (G,) choose in documents."""
-        full = self.full(weights)
-        return tuple(choices for group in corpus.groups for choices in self.decoder(group, full))
+    def search_path(self, corpus: TuningSet, weights: Floats, *, narrow: bool = False) -> Choices:
+        """The path that weights (G,) choose in documents; narrow: by a search of little effort."""
+        full, decode = self.full(weights), self.decoder
+        return tuple(path for group in corpus.groups for path in decode(group, full, narrow))
 
     def decode(self, weights: Floats) -> tuple[Choices, Sums]:
         """The path that weights (G,) choose, and its summed statistics (D, W)."""

@@ -180,7 +180,7 @@ def result(pair: Pair, select: str, seed: int) -> Result:
     found = tune(
         corpus,
         [Bleu()],
-        decode=lambda group, full: [
+        decode=lambda group, full, _: [
             one.choices
             for one in search_documents(group, full, settings_of(SearchOptions).chosen())
         ],
