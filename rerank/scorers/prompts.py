@@ -191,12 +191,22 @@ class PromptProblem(CausalProblem):
         if most is not None:
 
             def size(shown: int) -> int:
-                return len(self._tokens([self._text(t, chosen, shown)])[0])
+                shown_text = self._template.render(self.label, t, self._sources, chosen, shown)
+                return len(self._tokens([self._turn(shown_text)])[0])
 
             sizes = range((last if n is None else min(n, last)) + 1)
             n = max(0, bisect_right(sizes, most, key=size) - 1)
-        text = self._text(t, chosen, n)
-        tokens, *whole = self._tokens([text, *(text + line for line in self._lines[t])])
+        text = self._template.render(self.label, t, self._sources, chosen, n)
+        lines = self._lines[t]
+        if self.window.chat and (token := self.model.special_token([text, *lines])):
+            raise self._about(
+                f"expected texts without the special tokens of chats, found {token!r}; take it out "
+                "of the texts, or leave out chat=yes",
+                t,
+                next((k for k, x in enumerate(lines) if self.model.special_token([x])), 0),
+            )
+        text = self._turn(text)
+        tokens, *whole = self._tokens([text, *(text + line for line in lines)])
         candidates = []
         for k, ids in enumerate(whole):
             if ids[: len(tokens)] != tokens:
@@ -212,19 +222,10 @@ class PromptProblem(CausalProblem):
     def _tokens(self, texts: list[str]) -> list[list[int]]:
         return self.model.encode(texts, self.window.chat)
 
-    def _text(self, t: int, chosen: Sequence[str], n: int | None) -> str:
-        """The prompt of sentence t that shows n sentences before and after it."""
-        text = self._template.render(self.label, t, self._sources, chosen, n)
+    def _turn(self, text: str) -> str:
+        """A prompt as a user's turn of a chat, or as it is."""
         if not self.window.chat:
             return text
-        texts = text, *self._lines[t]
-        for mark in self.model.tokenizer.all_special_tokens:
-            if any(mark in part for part in texts):
-                raise self._about(
-                    f"expected texts without the special tokens of chats, found {mark!r}; "
-                    "take it out of the texts, or leave out chat=yes",
-                    t,
-                )
         turns = [{"role": "user", "content": text}]
         return str(
             self.model.tokenizer.apply_chat_template(

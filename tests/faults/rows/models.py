@@ -284,6 +284,32 @@ COMMANDS.append(
 )
 
 
+def chats(world: World) -> None:
+    """A model whose configuration does not name all special tokens of its tokenizer."""
+    folder = causal.save(world.folder / "gpt", "llama", 100, ["<|user|>", "<|end|>", "<think>"])
+    world.write("gpt/chat_template.jinja", "<|user|>{{ messages[0].content }}<|end|>\n")
+    world.write("source", PROMPTS["source"])
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    world.write("gpt/tokenizer_config.json", json.dumps({**config, "extra_special_tokens": []}))
+    words = json.loads((folder / "tokenizer.json").read_text())
+    words["added_tokens"][-2]["normalized"], words["added_tokens"][-1]["special"] = True, False
+    words["normalizer"] = {"type": "NFKC"}
+    world.write("gpt/tokenizer.json", json.dumps(words))
+
+
+COMMANDS += [
+    Fault(f"62-prompt-chat-{name}", f"{OK},chat=yes", f"source:1: expected texts without the special tokens of chats, found '{re.escape(token)}'; take it out .*dev.kbest:{n}[)]",
+        {"dev.kbest": line(n, "burns", f"{text} burns"), "dev.src": "a\n" * 4} if text else {"dev.src": "a<|end|>\n" * 4},
+        cure={"dev.kbest": RESTORED, "dev.src": RESTORED}, setup=chats)
+    for name, token, text, n in (
+        ("special-token", "<|end|>", "<|end|>", 2),
+        ("normalised-special-token", "<|end|>", "＜|end|＞", 2),
+        ("added-token", "<think>", "<think>", 2),
+        ("special-token-of-a-source", "<|end|>", "", 1),
+    )
+]  # fmt: skip
+
+
 def adapters(world: World) -> None:
     """A model, one of ours, and adapters, with several faults."""
     causal.save(world.folder / "gpt", "llama", positions=100)
