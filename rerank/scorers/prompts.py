@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lm.causal import CausalContext
-from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
+from lm.causal_folder import NOTHING, UNLIMITED, CausalModel, reason_of
 from lm.trie import Candidates
 from rerank.errors import InputError, RerankError
 from rerank.scorers.cached_scores import Choices, ListTexts
@@ -62,12 +62,19 @@ class PromptTemplate:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        sandbox.intercepted_binops = frozenset({"**"})  # 9 ** 9 ** 9 takes time without end
+        del sandbox.binop_table["**"]
         try:
             tree = sandbox.parse(text)
             variables = meta.find_undeclared_variables(tree) - sandbox.globals.keys()
             code = sandbox.compile(tree, str(self.path), str(self.path))
         except TemplateSyntaxError as fault:
             raise self._fault(f"expected a template of Jinja: {fault}", fault.lineno) from None
+        except (RecursionError, SyntaxError, ValueError, MemoryError) as fault:  # of Python itself
+            raise self._fault(
+                f"expected a template of few nested parts and short numbers, found more ({fault}); "
+                "write a simpler one"
+            ) from None
         for node in tree.find_all(nodes.Name):
             if node.name in variables:
                 self._check_variable(node.name, node.lineno)
@@ -226,12 +233,15 @@ class PromptProblem(CausalProblem):
         """A prompt as a user's turn of a chat, or as it is."""
         if not self.window.chat:
             return text
-        turns = [{"role": "user", "content": text}]
-        return str(
-            self.model.tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
-            )
-        )
+        turns, tokenizer = [{"role": "user", "content": text}], self.model.tokenizer
+        settings = {"tokenize": False, "add_generation_prompt": True}
+        try:
+            return str(tokenizer.apply_chat_template(turns, **settings))
+        except Exception as fault:  # of any kind: the template of a folder may be a stranger's
+            raise InputError(
+                f"{self.label}: the template of chats of its tokenizer fails: {reason_of(fault)}; "
+                "copy the tokenizer from the model's own folder, or leave out chat=yes"
+            ) from None
 
     def _about(self, message: str, t: int, k: int = 0) -> InputError:
         """An error in the template's last line, about a candidate."""
