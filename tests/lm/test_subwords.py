@@ -186,7 +186,7 @@ def model_file(
     split, prefix: 0 for a file trained with split_by_whitespace or add_dummy_prefix false.
     """
     pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("<0x41>", 0.0, 6)]
-    pieces += [(piece, score, 1) for piece, score in (SCORES | more).items()]
+    pieces += [(piece, score, 1) for piece, score in {**SCORES, **more}.items()]
     own = [field(1, p.encode()) + field(2, s) + field(3, t) for p, s, t in pieces]
     trainer = field(3, kind) + (field(24, suffix) if suffix else b"")
     trainer += b"" if split else field(22, split)
