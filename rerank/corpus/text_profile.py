@@ -27,6 +27,7 @@ _END = 80  # characters at the ends of a line that are kept
 class Mark(NamedTuple):
     """What a tool leaves in texts: a pattern, what it is, and a filter of lines that undoes it.
 
+    An empty filter: what stood there is lost.
     instead: what the other text has in its place; not needed where a tool alone writes the mark.
     """
 
@@ -69,6 +70,11 @@ MARKS = (
         r"sed -E 's/([^ |])(\|[^ |]+)+/\1/g'",
     ),
     Mark(
+        re.compile("\u2985[^\u2985\u2986]*\u2986|__[A-Z]+_?[0-9]+__"),
+        "words such as \u2985ent\uff030\u2986 or __TERM_0__ (placeholders)",
+        "",
+    ),
+    Mark(
         re.compile(r" @-@ "),
         "@-@ (hyphens of the Moses tokenizer)",
         "sed 's/ @-@ /-/g'",
@@ -93,7 +99,10 @@ MARKS = (
         """c.encode("latin-1") for s in open(0, encoding="utf-8", newline="\\n") for c in s)'""",
     ),
 )
-_TAG = re.compile(r"</?[A-Za-z][\w.:-]*/?>|<\|[^|\s]+\|>|\[(?:SEP|CLS|EOS|BOS|PAD|MASK|UNK)\]")
+_TAG = re.compile(
+    r"</?([A-Za-z][\w.:-]*)(?: [\w.:-]+=[^<>]*)?/?>"
+    r"|<\|[^|\s]+\|>|\[(?:SEP|CLS|EOS|BOS|PAD|MASK|UNK)\]"
+)
 _LANGUAGE = re.compile(
     r"__[a-z]{2,3}(?:_[A-Za-z]+)?__|[a-z]{3}_[A-Z][a-z]{3}|\[?[a-z]{2}_[A-Z]{2}\]?|<2[A-Za-z_]{2,8}>"
     r"|>>[a-z]{2,3}(?:_[A-Za-z]+)?<<"
@@ -230,7 +239,7 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
     yield from zip(repeat("character"), {*text})
     rest = text
     if "<" in text or "[" in text:
-        yield from (("tag", tag) for tag in _TAG.findall(text))
+        yield from (("tag", tag) for tag in _tags(text))
         rest = _TAG.sub(" ", text)
     for mark in MARKS:
         if mark.pattern.search(rest):
@@ -245,6 +254,15 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
         yield "attached", ""
     elif _APART.search(text):
         yield "apart", ""
+
+
+def _tags(text: str) -> Iterator[str]:
+    """The tags of a text; those of one name with attributes, or with an end, as `<g …>`."""
+    by_name: dict[str, set[str]] = {}
+    for tag in _TAG.finditer(text):
+        by_name.setdefault(tag[1] or tag[0], set()).add(tag[0])
+    for name, (tag, *more) in by_name.items():
+        yield f"<{name} …>" if more or " " in tag else tag
 
 
 def _cases(words: list[str], text: str) -> Iterator[tuple[str, str]]:

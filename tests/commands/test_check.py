@@ -168,6 +168,10 @@ SIGNS = {
     "</s>": lambda line: f"{line}</s>",
     "<|end|>": lambda line: f"{line} <|end|>",
     "[SEP]": lambda line: line.replace(" the", " [SEP] the"),
+    "<g …> (tags)": lambda line: line.replace(" the", ' <g id="1" > the </g>').replace(
+        " it", "<g /> it"
+    ),
+    "<b …> (tags)": lambda line: line.replace(" the", " <b> the</b>"),
     "an id": lambda line: f"{re.sub('[^0-9]', '', line)}-utt {line}",
     "ends with": lambda line: f"{line} (spk-u{re.sub('[^0-9]', '', line)})",
     "capitals": str.capitalize,
@@ -218,6 +222,15 @@ def test_what_one_of_two_texts_has_alone_is_named_and_the_filter_undoes_it(
         if command.startswith("check"):
             assert " ".join(world.lines("cured")[0].split()) == f"0 ||| {expected} ||| A= -1 ||| 0"
         assert "100.00" in run.out
+
+
+@pytest.mark.parametrize("placeholder", ["\u2985ent\uff030\u2986", "__TERM_0__"])
+def test_placeholders_that_are_not_filled_in_are_named(placeholder: str, world: World) -> None:
+    world.write("plain", ALIKE)
+    world.write("held", [line.replace("the ", f"{placeholder} ", 1) for line in ALIKE])
+    said = world.ok("evaluate -m bleu --no-docs one --ref plain --baseline plain held").err
+    what = "12 x hypotheses have words such as \u2985ent\uff030\u2986 or __TERM_0__ (placeholders)"
+    assert f"{what}, references do not; put back what they stand for, first at held" in said
 
 
 UNLIKE = [
