@@ -99,6 +99,7 @@ MARKS = (
         """c.encode("latin-1") for s in open(0, encoding="utf-8", newline="\\n") for c in s)'""",
     ),
 )
+SUBWORDS = MARKS[:3]
 _TAG = re.compile(
     r"</?([A-Za-z][\w.:-]*)(?: [\w.:-]+=[^<>]*)?/?>"
     r"|<\|[^|\s]+\|>|\[(?:SEP|CLS|EOS|BOS|PAD|MASK|UNK)\]"
@@ -259,8 +260,8 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
 def _tags(text: str) -> Iterator[str]:
     """The tags of a text; those of one name with attributes, or with an end, as `<g …>`."""
     by_name: dict[str, set[str]] = {}
-    for tag in _TAG.finditer(text):
-        by_name.setdefault(tag[1] or tag[0], set()).add(tag[0])
+    for match in _TAG.finditer(text):
+        by_name.setdefault(match[1] or match[0], set()).add(match[0])
     for name, (tag, *more) in by_name.items():
         yield f"<{name} …>" if more or " " in tag else tag
 
