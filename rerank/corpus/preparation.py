@@ -379,7 +379,7 @@ def _note_words(
     of_scripts = tokenize in _WHITE_SPACE or tokenize.startswith("moses-")
     for text, profile, _, other in both if of_scripts else ():
         script = profile.unsegmented
-        if script and other.counts["words", script] >= MANY * other.lines:
+        if script and other.counts["lines", script] >= MANY * other.lines:
             more: dict[str, Any] = {"text": text, "script": script, "tokenize": tokenize}
             more["better"] = _TOKENIZERS[script]
             notices.add("unsegmented-script", source=source, count=profile.lines, **more)

@@ -150,13 +150,13 @@ class TextProfile:
                     self.attached = number
 
     def _count_scripts(self, words: Iterable[str]) -> None:
-        """Count characters of scripts without spaces, and their words."""
-        for word in words:
-            if not word.isascii():
-                for script, (pattern, _) in _SCRIPTS.items():
-                    if n := len(pattern.findall(word)):
-                        self.counts["characters", script] += n
-                        self.counts["words", script] += 1
+        """Count characters of scripts without spaces, their words, and the line if it has any."""
+        others = [word for word in words if not word.isascii()]
+        for script, (pattern, _) in _SCRIPTS.items() if others else ():
+            sizes = [n for word in others if (n := len(pattern.findall(word)))]
+            self.counts["characters", script] += sum(sizes)
+            self.counts["words", script] += len(sizes)
+            self.counts["lines", script] += bool(sizes)
 
     def share(self, kind: str, value: str = "") -> float:
         """The share of the lines with a sign."""
@@ -186,9 +186,9 @@ class TextProfile:
     def unsegmented(self) -> str | None:
         """The script whose words are not parted by spaces, if most lines are of one."""
         for script in reversed(_SCRIPTS):
-            words = self.counts["words", script]
-            longest = _SCRIPTS[script][1] * words
-            if words >= MANY * self.lines and self.counts["characters", script] > longest:
+            longest = _SCRIPTS[script][1] * self.counts["words", script]
+            many = self.counts["lines", script] >= MANY * self.lines
+            if many and self.counts["characters", script] > longest:
                 return script
         return None
 

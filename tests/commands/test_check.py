@@ -288,6 +288,16 @@ def test_other_references_and_other_systems_are_compared_with_the_first(world: W
         assert lines is UNLIKE or of_systems in world.ok(command).out
 
 
+def test_a_few_lines_with_many_words_of_another_script_leave_the_text_in_its_own(
+    world: World,
+) -> None:
+    """LLMs quote the source; `outputs of b have no spaces between words` would be false."""
+    for name, times in (("a", 1), ("b", 40)):
+        quoted = [line + " \u6765\u81ea\u4e2d\u6587" * times for line in UNLIKE[:2]]
+        world.write(name, quoted + UNLIKE[2:])
+    assert "spaces" not in world.ok("check --no-docs one --systems a=a --systems b=b").out
+
+
 def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:
     lists.model("codclm", "lm", oov_rate=0.0)
     texts = ("the lamp is lit", "the Lamp glows")
