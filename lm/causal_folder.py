@@ -32,6 +32,7 @@ ADAPTER = "adapter_config.json"
 NAMING = {CONFIG: "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
 MOST_JSON = 1 << 28  # bytes of a configuration or an index
 PACKED = 16  # weights that a number of quantised weights may hold
+_SIGN = re.compile(r"[^\w\s]")  # in added tokens that are no words
 _CONSTANT = re.compile(r".*\.attn\.masked_bias")  # in old folders of GPT-2, a constant of its code
 _LAYERS = re.compile(r"(n|num)_(\w+_)?layers?|(en|de)coder_layers")  # keys of numbers of layers
 
@@ -88,6 +89,18 @@ class CausalModel:
             list(texts), add_special_tokens=False, split_special_tokens=not special, verbose=False
         )["input_ids"]
         return ids
+
+    def special_token(self, texts: Sequence[str]) -> str | None:
+        """The first special token in texts, or another added one that is no word, as `<think>`.
+
+        The tokenizer itself is asked: it may normalise texts before it looks for these tokens.
+        """
+        added = self.tokenizer.added_tokens_decoder
+        for plain, ids in zip(self.encode(texts), self.encode(texts, special=True), strict=True):
+            for token in (added[number] for number in ids if number in added):
+                if plain != ids if token.special else _SIGN.search(token.content):
+                    return str(token.content)
+        return None
 
 
 def open_causal_model(

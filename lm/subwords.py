@@ -97,7 +97,8 @@ class SubwordVocabulary(Vocabulary):
             name: score
             for piece, score in scores.items()
             if SPACE not in piece[1:]
-            and not _BYTE.fullmatch(name := piece.encode())
+            and (name := piece.encode()).split() == [name]  # no space, as of text in lines
+            and not _BYTE.fullmatch(name)
             and name not in names
         }
         kept |= dict.fromkeys(BYTES, 0.0)
@@ -354,12 +355,17 @@ def read_pieces(raw: bytes, text: Mapping[bytes, int]) -> SubwordVocabulary:
             if part.get(3, _NORMAL) in (_NORMAL, _USER_DEFINED):
                 (score,) = struct.unpack("<f", _message(part.get(2, bytes(4))))
                 scores[_message(part[1]).decode()] = score
+        segmentation = _TYPES.get(int(trainer.get(_MODEL_TYPE, 1)))
         name = _message(normaliser.get(1, b"")).decode(errors="replace")
     except (ValueError, KeyError, IndexError, struct.error):
         raise SubwordError("not a model file of SentencePiece; give its .model file") from None
     if not scores:
         raise SubwordError("expected pieces in a model file of SentencePiece, found none")
-    segmentation = _TYPES.get(int(trainer.get(_MODEL_TYPE, 1)))
+    if "" in scores or not np.isfinite([*scores.values()]).all():
+        raise SubwordError(
+            "expected pieces of one character or more with finite scores, found an empty one, NaN "
+            "or infinity; copy the model file again, or train another"
+        )
     if segmentation is None or trainer.get(_SPACE_AS_SUFFIX):
         raise SubwordError(
             "expected a unigram or BPE model with ▁ before words, found another kind; train one "

@@ -389,6 +389,9 @@ R520 warning blank-source-line: blank source line, whose candidates are invented
 R521 note condition-left-out: condition left out: no other context for each item, because more
   than half of the items have the same one
   > nothing to do, if the items are meant so
+R522 warning pieces-in-text: line with {what=words that end in @@ (subwords of subword-nmt)}, whose
+  pieces --tokenizer cuts once more
+  > filter the text with: {filter=sed -E 's/@@ //g'}; or leave --tokenizer out
 R601 note damaged-cache: damaged score cache shard, computed again
 R602 warning large-document: document with more scores than the cache may hold, not kept
   > raise RERANK_CACHE_GB

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import UsageError
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
@@ -210,14 +210,6 @@ def _list_lines(
 
     documents, as_read, first_id = source.documents, source.format.name, source.lists.first_id
     places = [documents.line(kbest.first + t) for t in range(len(kbest))]
-    if as_read != to == "moses" and kbest.texts.block_has(b"|||"):
-        for t in range(len(kbest)):
-            if any(b"|||" in kbest.texts[row] for row in kbest.rows(t)):
-                raise InputError(
-                    f"expected no '|||' in a text of a Moses list, found one of sentence "
-                    f"{kbest.first + t} (from 0); give --escape moses",
-                    source=kbest.source,
-                )
     lines = _kept_lines(kbest, (as_read, to), places, first_id, notices)
     side = {key: [column[place] for place in places] for key, column in known.items()}
     kbest = replace(kbest, lines=lines, side=side)

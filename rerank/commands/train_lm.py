@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest
-from rerank.files.outputs import check_folder, check_new_folder, check_outputs
+from rerank.files.outputs import check_folder, check_new_folder, check_outputs, only_writer
 from rerank.files.signature import __version__
-from rerank.files.terminal import Interrupts, progress
+from rerank.files.terminal import Interrupts, process_number, progress
 from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command
@@ -110,7 +110,8 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     if not resume:
         _check_packages(name, context)
     chosen_device = choose_device(options.machine.device, options.machine.threads)
-    with processes(chosen_device, read) as (device, group):
+    lock = only_writer(out) if process_number() == 0 else nullcontext()
+    with lock, processes(chosen_device, read) as (device, group):
         _check_model(options, values, device)
         begin = Beginning(source_model(options, values), model_before(options, values))
         texts = training_texts(

@@ -101,7 +101,10 @@ def train_ngram(options: TrainNgramOptions, notices: Notices) -> str:
     train, announce = options.train, options.messages.announce
     read = [train, *tokenizer_files([options.tokenizer or ""])]
     inputs = check_outputs([options.out], read)
-    words, raw = read_text(RunningText(train, "n-grams", options.documents), notices, across=True)
+    text = RunningText(train, "n-grams", options.documents)
+    words, raw = read_text(text, notices, across=True)
+    if options.tokenizer is not None:
+        text.check_pieces(notices)
     options.messages.report(notices)
     if options.tokenizer is None:
         most, least = options.vocabulary, options.min_count

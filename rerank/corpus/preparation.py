@@ -64,17 +64,19 @@ def _marks(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator
     seen = {mark: n for mark, n in profile.of_kind("mark", SOME) if other.lacks("mark", mark)}
     for mark in MARKS:
         if mark.name in seen and not (mark.instead and other.lacks("instead", mark.name)):
-            yield Difference(
-                "mark-of-a-tool", mark.name, seen[mark.name], filter=mark.filter, marked=True
-            )
+            cure = "" if mark.filter else "put back what they stand for"
+            yield Difference("mark-of-a-tool", mark.name, seen[mark.name], cure, mark.filter, True)
             break  # a segmentation has bars, too
     for kind, cause in (("language", "a language code"), ("tag", "a control word")):
         for value, n in profile.of_kind(kind, SOME)[:_NAMED]:
             unknown = "unk" in value.lower()
             few = n < MANY * profile.lines and (kind == "language" or unknown)
             if other.lacks(kind, value) and not few:
-                filter = f"sed -E {quote(f's/ *{_literal(value)} */ /g')}"
-                what = f"{value} ({'unknown words' if unknown else cause})"
+                pattern, tags = _literal(value), value.endswith(" …>")
+                if tags:
+                    pattern = rf"<\/?{_literal(value[1:-3])}( [^<>]*)?\/?>"
+                filter = f"sed -E {quote(f's/ *{pattern} */ /g')}"
+                what = f"{value} ({'unknown words' if unknown else 'tags' if tags else cause})"
                 yield Difference("control-word", what, n, filter=filter, marked=True)
     if other.lines >= ENOUGH and not other.unsegmented:
         if profile.share("long") >= profile.most and other.lacks("long"):
@@ -377,7 +379,7 @@ def _note_words(
     of_scripts = tokenize in _WHITE_SPACE or tokenize.startswith("moses-")
     for text, profile, _, other in both if of_scripts else ():
         script = profile.unsegmented
-        if script and other.counts["words", script] >= MANY * other.lines:
+        if script and other.counts["lines", script] >= MANY * other.lines:
             more: dict[str, Any] = {"text": text, "script": script, "tokenize": tokenize}
             more["better"] = _TOKENIZERS[script]
             notices.add("unsegmented-script", source=source, count=profile.lines, **more)

@@ -27,6 +27,7 @@ _END = 80  # characters at the ends of a line that are kept
 class Mark(NamedTuple):
     """What a tool leaves in texts: a pattern, what it is, and a filter of lines that undoes it.
 
+    An empty filter: what stood there is lost.
     instead: what the other text has in its place; not needed where a tool alone writes the mark.
     """
 
@@ -69,6 +70,11 @@ MARKS = (
         r"sed -E 's/([^ |])(\|[^ |]+)+/\1/g'",
     ),
     Mark(
+        re.compile("\u2985[^\u2985\u2986]*\u2986|__[A-Z]+_?[0-9]+__"),
+        "words such as \u2985ent\uff030\u2986 or __TERM_0__ (placeholders)",
+        "",
+    ),
+    Mark(
         re.compile(r" @-@ "),
         "@-@ (hyphens of the Moses tokenizer)",
         "sed 's/ @-@ /-/g'",
@@ -93,7 +99,11 @@ MARKS = (
         """c.encode("latin-1") for s in open(0, encoding="utf-8", newline="\\n") for c in s)'""",
     ),
 )
-_TAG = re.compile(r"</?[A-Za-z][\w.:-]*/?>|<\|[^|\s]+\|>|\[(?:SEP|CLS|EOS|BOS|PAD|MASK|UNK)\]")
+SUBWORDS = MARKS[:3]
+_TAG = re.compile(
+    r"</?([A-Za-z][\w.:-]*)(?: [\w.:-]+=[^<>]*)?/?>"
+    r"|<\|[^|\s]+\|>|\[(?:SEP|CLS|EOS|BOS|PAD|MASK|UNK)\]"
+)
 _LANGUAGE = re.compile(
     r"__[a-z]{2,3}(?:_[A-Za-z]+)?__|[a-z]{3}_[A-Z][a-z]{3}|\[?[a-z]{2}_[A-Z]{2}\]?|<2[A-Za-z_]{2,8}>"
     r"|>>[a-z]{2,3}(?:_[A-Za-z]+)?<<"
@@ -140,13 +150,13 @@ class TextProfile:
                     self.attached = number
 
     def _count_scripts(self, words: Iterable[str]) -> None:
-        """Count characters of scripts without spaces, and their words."""
-        for word in words:
-            if not word.isascii():
-                for script, (pattern, _) in _SCRIPTS.items():
-                    if n := len(pattern.findall(word)):
-                        self.counts["characters", script] += n
-                        self.counts["words", script] += 1
+        """Count characters of scripts without spaces, their words, and the line if it has any."""
+        others = [word for word in words if not word.isascii()]
+        for script, (pattern, _) in _SCRIPTS.items() if others else ():
+            sizes = [n for word in others if (n := len(pattern.findall(word)))]
+            self.counts["characters", script] += sum(sizes)
+            self.counts["words", script] += len(sizes)
+            self.counts["lines", script] += bool(sizes)
 
     def share(self, kind: str, value: str = "") -> float:
         """The share of the lines with a sign."""
@@ -176,9 +186,9 @@ class TextProfile:
     def unsegmented(self) -> str | None:
         """The script whose words are not parted by spaces, if most lines are of one."""
         for script in reversed(_SCRIPTS):
-            words = self.counts["words", script]
-            longest = _SCRIPTS[script][1] * words
-            if words >= MANY * self.lines and self.counts["characters", script] > longest:
+            longest = _SCRIPTS[script][1] * self.counts["words", script]
+            many = self.counts["lines", script] >= MANY * self.lines
+            if many and self.counts["characters", script] > longest:
                 return script
         return None
 
@@ -230,7 +240,7 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
     yield from zip(repeat("character"), {*text})
     rest = text
     if "<" in text or "[" in text:
-        yield from (("tag", tag) for tag in _TAG.findall(text))
+        yield from (("tag", tag) for tag in _tags(text))
         rest = _TAG.sub(" ", text)
     for mark in MARKS:
         if mark.pattern.search(rest):
@@ -245,6 +255,15 @@ def _signs(words: list[str]) -> Iterator[tuple[str, str]]:
         yield "attached", ""
     elif _APART.search(text):
         yield "apart", ""
+
+
+def _tags(text: str) -> Iterator[str]:
+    """The tags of a text; those of one name with attributes, or with an end, as `<g …>`."""
+    by_name: dict[str, set[str]] = {}
+    for match in _TAG.finditer(text):
+        by_name.setdefault(match[1] or match[0], set()).add(match[0])
+    for name, (tag, *more) in by_name.items():
+        yield f"<{name} …>" if more or " " in tag else tag
 
 
 def _cases(words: list[str], text: str) -> Iterator[tuple[str, str]]:

@@ -364,3 +364,29 @@ def check_new_folder(out: Path, fault: str = "not empty; name a new folder") -> 
     check_folder(out, str(out))
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out}: {fault}")
+
+
+@contextmanager
+def only_writer(out: Path) -> Iterator[None]:
+    """A folder that no other run writes meanwhile; UsageError if one does.
+
+    The lock is on a file beside the folder, and ends with the process, however it ends. Where files
+    cannot be locked, or none can be made, there is no lock.
+    """
+    lock = Path(os.path.abspath(out))
+    lock = lock.with_name(f".{lock.name}.lock")
+    with ExitStack() as held:
+        with suppress(OSError, ImportError):
+            import fcntl
+
+            os.makedirs(lock.parent, exist_ok=True)
+            file = held.enter_context(open(lock, "ab"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                other = not os.fstat(file.fileno()).st_nlink  # its last writer has removed it
+            except BlockingIOError:
+                other = True
+            if other:
+                raise UsageError(f"{out}: another run writes this folder; name a new one, or wait")
+            held.callback(lock.unlink, missing_ok=True)
+        yield

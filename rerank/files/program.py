@@ -3,7 +3,7 @@
 Its first line names it: `{"name": "kiwi", "version": "2.2.7 wmt22-cometkiwi-da"}`. A request is a
 JSON object on a line of its standard input; an empty line ends a batch. It answers with a number a
 line, in the order of the requests, and an empty line, flushed. All else that it has to say goes to
-its standard error.
+its standard error, of which the end is kept for messages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import selectors
 import shlex
 import signal
 import subprocess
-import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,10 @@ from rerank.errors import RerankError, UsageError, shown
 from rerank.files.encoding import LARGEST, NUMBER
 from rerank.notices import log
 
-_MOST = 1 << 16  # bytes of a line that the program prints
+_MOST = 1 << 16  # bytes of a line that the program prints, and of its messages that are kept
 _GRACE = 1.0  # seconds that the program has to end by itself once its input has ended
 _READ = 1 << 16
+_QUIET = 0.05  # seconds after the first line in which no answer may come: nothing is asked yet
 _PATIENCE = 10.0  # seconds until a run says that it waits for the first line
 _CURE = "its messages belong on standard error"
 
@@ -52,14 +53,12 @@ class Program:
     def __init__(self, command: str, *, seconds: float, batch: int) -> None:
         self.command, self.seconds, self.batch = command, seconds, batch
         self.spent, self.answered, self._warm = 0.0, 0, False
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        try:
-            self._process = _started(command, self._errors)
-        except UsageError:
-            self._errors.close()
-            raise
-        self._close = weakref.finalize(self, _end, self._process, self._errors)
-        self._output = b""
+        self._process = _started(command)
+        self._output, self._said = b"", bytearray()
+        listening = self._process.stderr, self._said
+        self._listener = threading.Thread(target=_keep_end, args=listening, daemon=True)
+        self._listener.start()
+        self._close = weakref.finalize(self, _end, self._process, self._listener)
         try:
             self.name, self.version = self._introduced()
         except BaseException:
@@ -89,6 +88,7 @@ class Program:
         """The answers to a batch."""
         answers: list[float] = []
         try:
+            self._check_silence()
             for line in self._lines(b"".join(request + b"\n" for request in batch) + b"\n"):
                 text = line.strip()
                 if not text:
@@ -138,12 +138,25 @@ class Program:
             raise ProgramError(f"{expected}, found {shown(line.strip())}; {_CURE}")
         return name, version
 
+    def _check_silence(self) -> None:
+        """ProgramError for output that no request has asked for, and that would be an answer."""
+        printed = self._process.stdout
+        if not self._output and printed is not None and not printed.closed:
+            with selectors.DefaultSelector() as selector:
+                selector.register(printed, selectors.EVENT_READ)
+                if selector.select(0 if self._warm else _QUIET):
+                    self._output = os.read(printed.fileno(), _MOST)
+        if self._output:
+            raise ProgramError(
+                f"expected no output before a request, found {shown(self._output.strip())}; {_CURE}"
+            )
+
     def _lines(self, data: bytes = b"") -> Iterator[bytes]:
         """Lines that the program prints, while it is given the data."""
         fed, printed = self._process.stdin, self._process.stdout
         if fed is None or printed is None or printed.closed:
             raise ProgramError("has ended")
-        left = memoryview(data)
+        left, deadline = memoryview(data), time.monotonic() + self.seconds
         with selectors.DefaultSelector() as selector:
             selector.register(printed, selectors.EVENT_READ)
             if data:
@@ -153,8 +166,9 @@ class Program:
                 if end or len(line) > _MOST:
                     self._output = rest
                     yield line
+                    deadline = time.monotonic() + self.seconds
                     continue
-                events = selector.select(self.seconds)
+                events = selector.select(max(0, deadline - time.monotonic()))
                 if not events:
                     raise ProgramError(
                         f"gave no answer for {self.seconds:g} s; let it flush what it prints, and "
@@ -184,13 +198,13 @@ class Program:
         how = "closed its standard output" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
-        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _MOST))
-        said = self._errors.read().replace(b"\r", b"\n").split(b"\n")
+        self._listener.join(_GRACE)
+        said = bytes(self._said).replace(b"\r", b"\n").split(b"\n")
         last = next((line.strip() for line in reversed(said) if line.strip()), b"")
         return f"{how}; its last message: {shown(last[-60:])}" if last else how
 
 
-def _started(command: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _started(command: str) -> subprocess.Popen[bytes]:
     """The process of a command, in a group of its own, which Ctrl-C does not reach."""
     try:
         words = shlex.split(command)
@@ -205,7 +219,7 @@ def _started(command: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
         )
@@ -220,9 +234,17 @@ def _started(command: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     return process
 
 
-def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+def _keep_end(messages: IO[bytes], end: bytearray) -> None:
+    """Read messages until they end, and keep the last of them."""
+    while part := messages.read(_READ):
+        end += part
+        del end[:-_MOST]
+    messages.close()
+
+
+def _end(process: subprocess.Popen[bytes], listener: threading.Thread) -> None:
     """End a process and its group: by itself when its input ends, else by force."""
-    for stream in (process.stdin, process.stdout, errors):
+    for stream in (process.stdin, process.stdout):
         with suppress(OSError, AttributeError):
             stream.close()  # type: ignore[union-attr]
     with suppress(subprocess.TimeoutExpired):
@@ -230,3 +252,4 @@ def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    listener.join(_GRACE)

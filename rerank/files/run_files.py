@@ -31,6 +31,7 @@ _RAY = re.compile(r"(?i)\bray$|_ray$")  # the option of a cluster, or its variab
 _URL = re.compile(r"(?<=openai:)[^,]+")
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}")  # a text that is the same as a number of TOML
 _MAX_BYTES = 1 << 20  # of a file of options
+_LARGE = "a number of thousands of digits, or as many tables in each other; take it out"
 
 
 def no_option(name: str, known: Collection[str]) -> str:
@@ -202,8 +203,10 @@ def configure(ctx: click.Context, path: str) -> None:
     lines = read_lines(path, Notices(), max_bytes=_MAX_BYTES)
     try:
         keys = tomllib.loads(b"\n".join(lines).decode())
-    except (tomllib.TOMLDecodeError, RecursionError) as fault:
+    except tomllib.TOMLDecodeError as fault:
         raise InputError(f"expected a TOML file of options: {fault}", source=path) from None
+    except (ValueError, RecursionError):
+        raise InputError(f"expected a TOML file of options, found {_LARGE}", source=path) from None
     options = {
         flag.removeprefix("--"): option
         for option in ctx.command.params
@@ -219,6 +222,8 @@ def configure(ctx: click.Context, path: str) -> None:
             texts = values[str(options[key].name)] = _as_texts(options[key], value, ctx)
         except click.BadParameter as fault:
             raise InputError(f"{key}: {fault.message}", source=path) from None
+        except (ValueError, RecursionError):
+            raise InputError(f"{key}: expected a value, found {_LARGE}", source=path) from None
         _note_programs(ctx, f"{path}: {key}", texts if isinstance(texts, list) else [texts])
     ctx.default_map = {**(ctx.default_map or {}), **values}
     ctx.meta[CONFIGURATION] = path

@@ -11,10 +11,12 @@ import http.client
 import json
 import queue
 import re
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -177,25 +179,32 @@ class Server:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
+        timer: threading.Timer | None = None
         try:
+            connection.connect()
+            timer = threading.Timer(self._seconds, _cut, [connection.sock])  # of drips, too
+            timer.daemon = True
+            timer.start()
             connection.request("POST", self._path, body, headers)
             parts, size = [], 0
             with connection.getresponse() as response:
                 while part := response.read1(_READ):
                     parts.append(part)
                     size += len(part)
-                    if time.monotonic() > end:
-                        raise TimeoutError
                     if size > _MOST:
                         raise ServerError(f"answered with more than {_MOST:,} bytes")
-        except TimeoutError:
-            raise PassingError(
-                f"gave no answer in {self._seconds:g} s; add ,timeout=SECONDS behind the URL"
-            ) from None
+            if time.monotonic() > end:
+                raise TimeoutError
         except (OSError, http.client.HTTPException) as fault:
+            if isinstance(fault, TimeoutError) or time.monotonic() > end:
+                raise PassingError(
+                    f"gave no answer in {self._seconds:g} s; add ,timeout=SECONDS behind the URL"
+                ) from None
             reason = (getattr(fault, "strerror", None) or str(fault)).lower()
             raise PassingError(f"cannot be asked: {reason}; is it running?") from None
         finally:
+            if timer is not None:
+                timer.cancel()
             connection.close()
         if response.status != 200:
             raise self._refused(response, b"".join(parts))
@@ -221,6 +230,12 @@ class Server:
             return PassingError(f"{message}{_AGAIN}", wait)
         kind = _RefusedText if status in _OF_TEXTS and "echo" not in said else ServerError
         return kind(f"{message}{f'; {ECHOES}' if 'echo' in said else _CURES.get(status, '')}")
+
+
+def _cut(connection: socket.socket) -> None:
+    """End a connection that another thread reads."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import KBestRows, SparseColumns, TextColumn, column_names
 from rerank.corpus.kbest import KBest
-from rerank.errors import InputError, RerankError, UsageError, shown
+from rerank.errors import InputError, UsageError, shown
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
 from rerank.notices import Notices
@@ -228,13 +228,16 @@ def _new_line(kbest: KBest, row: int, first_id: int, form: str) -> bytes:
     """A line as Moses writes it for a candidate, with numbers that read back to the same bits.
 
     form: of the dense features, between blanks, in which `tokens.written` stands as `%r`.
-    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
+    InputError for text that would not read back: with `|||`, line ends or blanks at its ends.
     """
     text, values = kbest.texts[row], kbest.dense[row].tolist()
     if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" \t"):
-        raise RerankError(
-            f"a k-best list cannot hold the text {shown(text)}; write it with Moses' "
-            "escapes: rerank convert --escape moses"
+        raise InputError(
+            f"expected a text without ||| and line ends, and no blanks around it, as in a Moses "
+            f"list, found {shown(text)}; write it with Moses' escapes: rerank convert --escape "
+            "moses",
+            source=kbest.source,
+            line=kbest.line_number(row),
         )
     sentence = first_id + kbest.first + int(np.searchsorted(kbest.offsets, row, side="right")) - 1
     parts = [b"%d ||| %s |||" % (sentence, text)]

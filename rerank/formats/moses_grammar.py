@@ -41,7 +41,7 @@ _ALIGNED = rb"\s*(?:(?:[0-9]+-[0-9]+|%s)(?:\s+|$))*" % _NUMBERS
 _BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|%s([^\s=:|]+=.*)?" % _ALIGNED)
 
 _OTHER_FEATURES = re.compile(
-    rb"\s*[{\[(]|.*?(?:[A-Za-z]\w*\s+[=:]\s|[=:]\s*[-+.0-9eE]+[,;]|\w:[-+.0-9])"
+    rb"\s*[{\[(]|.*?(?:[A-Za-z][0-9_]*\s+[=:]\s|[=:]\s*[-+.0-9eE]+[,;]|\w:[-+.0-9])"
 )
 
 FEATURES = "features are written as 'LM0= -3.5 WP0= -2'"
@@ -96,7 +96,7 @@ def layout(line: bytes) -> Layout:
         if odd:
             expected = "features" if n == column else "features or an alignment"
             cure = BARS
-            if _OTHER_FEATURES.search(field):
+            if _OTHER_FEATURES.match(field) or re.search(rb"[{\[(]", field):
                 cure = FEATURES
             elif is_numeric(field) or is_numeric(fields[1]):
                 cure = "numbers stand after the text, as features, and the total after these"

@@ -47,6 +47,7 @@ _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(  # no number of things
     rb"[\[(]?(?:[+-]?[0-9]*[.,][0-9]+(?:[eE][+-]?[0-9]+)?|-[0-9]+)%?[\])]?"
 )
+_MOST_COLUMNS = 32  # of a hypothesis: all sizes and places of the text are tried
 _DIGIT_AT_END = re.compile(rb"^[0-9]|[0-9]$")  # before or after a decimal comma
 _ALIGNMENT = re.compile(rb"\s*[0-9]+-[0-9]+(?:\s+[0-9]+-[0-9]+)*\s*")
 _OTHER_BARS = re.compile(rb"[0-9]+ (\|{1,2}|#|;|(?:\xe2\x94\x82|\xef\xbd\x9c)+) ")
@@ -129,15 +130,17 @@ def columns_of(head: Iterable[bytes], *, several: bool) -> _Columns:
     marks = (b"\t", SEPARATOR) if several else (b"\t", SEPARATOR, b",")
     for apart, separator in product((False, True) if several else (False,), marks):
         widths = {line.count(separator) + 1 for line in lines}
-        for size in range(2, max(widths, default=0) + 1):
+        for size in range(2, min(max(widths, default=0), _MOST_COLUMNS) + 1):
             if not several and widths != {size}:
                 continue
+            rows = list(map(_Columns(separator, size, apart=apart).cells, lines))
             for text in range(size):
                 columns = _Columns(separator, size, text, apart)
-                rows = list(map(columns.cells, lines))
+                if not all(map(columns.fit, rows)):
+                    continue
                 texts = [cell for row in rows for cell in row[text::size]]
                 decimals = separator == b"," and any(map(_DIGIT_AT_END.search, texts))
-                if all(map(columns.fit, rows)) and not decimals and not all(map(is_numeric, texts)):
+                if not decimals and not all(map(is_numeric, texts)):
                     return columns
     return _Columns(b"\t") if several else _Columns()
 

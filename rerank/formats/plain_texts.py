@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from rerank.corpus.documents import Role
-from rerank.corpus.text_profile import MOST_LINES, TextProfile
+from rerank.corpus.text_profile import MANY, MOST_LINES, SUBWORDS, TextProfile
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -251,6 +251,15 @@ class RunningText:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""
         if self.documents == "blank" and _FEWEST <= n_documents < 2 * of_one_sentence:
             notices.add("paragraphs-as-documents", source=self.source, count=of_one_sentence)
+
+    def check_pieces(self, notices: Notices) -> None:
+        """A notice if most lines are in subword units, which a tokenizer would cut once more."""
+        for name, filter in ((mark.name, mark.filter) for mark in SUBWORDS):
+            if self.profile.share("mark", name) >= MANY:
+                count = self.profile.counts["mark", name]
+                notices.add(
+                    "pieces-in-text", source=self.source, count=count, what=name, filter=filter
+                )
 
     def _look(self, line: bytes, number: int) -> bool:
         """Whether something is unusual in a line; it is counted."""

@@ -42,7 +42,7 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     "and, on H- and D- lines, after the score",
     rb"(?:\[[0-9-]+ [0-9:,]+ INFO\]|SENT [0-9]+:)": "the log of OpenNMT-py: give the file of "
     "-output, written with -n_best K and -with_score, as --kbest-format flat:K",
-    rb"(?:[\w.]+\(|\[+|\{)(?:\w+=)?[\[(]*'": "what Python prints: write JSON with json.dumps",
+    rb"(?:[\w.]+\(|\[|\{)(?:\w+=)?[\[(]*'": "what Python prints: write JSON with json.dumps",
     rb"\\data\\": "a language model in ARPA format: give it as --ngram",
 }
 _AMONG_OTHERS = "a list among other lines, as of logging: leave these out"

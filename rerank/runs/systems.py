@@ -365,12 +365,14 @@ def read_outputs(
 ) -> Iterator[list[list[bytes | None]]]:
     """The outputs of each document: [sentence][system], None for one that is missing.
 
-    Blanks around words are those of a k-best list: one between words, none at the ends.
+    Blanks around words are those of a k-best list: one between words, none at the ends; so are
+    TABs.
     """
     for start, stop in pairwise(documents.starts):
+        lines = ([text.lines[t] for text in texts] for t in range(start, stop))
         yield [
-            [line and b" ".join(split_words(line)) for line in (text.lines[t] for text in texts)]
-            for t in range(start, stop)
+            [line and b" ".join(split_words(line.replace(b"\t", b" "))) for line in sentence]
+            for sentence in lines
         ]
 
 
@@ -455,7 +457,7 @@ def _text(
 
 
 def _check(text: Translation, documents: Documents, notices: Notices) -> None:
-    """Count missing segments; InputError for a system without any output for a document."""
+    """Count missing segments and TABs; InputError for no output at all for a document."""
     for name, lines in zip(documents.ids, documents.split(text.lines), strict=True):
         if lines and all(line is None for line in lines):
             raise InputError(
@@ -463,5 +465,7 @@ def _check(text: Translation, documents: Documents, notices: Notices) -> None:
                 "the system out, or give --docs without this document",
                 source=text.name,
             )
+    if tabs := [n for n, line in enumerate(text.lines, 1) if line and b"\t" in line]:
+        notices.add("tab-in-text", source=text.name, line=tabs[0], count=len(tabs))
     if count := sum(line is None for line in text.lines):
         notices.add("segment-without-candidate", source=text.name, count=count)

@@ -218,8 +218,7 @@ def training_texts(
     from rerank.corpus.preparation import note_preparation
     from rerank.formats.plain_texts import RunningText
 
-    documents, passages = options.documents, options.passages
-    across = options.across_documents
+    documents, passages, across = options.documents, options.passages, options.across_documents
     unknown = None if options.unknown is None else options.unknown.encode()
     train_text = RunningText(train.text, "training", documents, unknown)
     words, raw = read_text(train_text, notices, across=across)
@@ -234,6 +233,7 @@ def training_texts(
         least = options.min_count or 1
         vocabulary = frequent_words(words, raw, options.vocabulary, least, unknown)
     elif vocabulary is None:
+        train_text.check_pieces(notices)
         vocabulary = shared(subwords("--tokenizer", str(options.tokenizer), words, raw))
     valid_text = RunningText(valid.text, "evaluation", documents)
     valid_words, held_out = read_text(valid_text, notices, across=across)

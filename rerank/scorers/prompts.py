@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lm.causal import CausalContext
-from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
+from lm.causal_folder import NOTHING, UNLIMITED, CausalModel, reason_of
 from lm.trie import Candidates
 from rerank.errors import InputError, RerankError
 from rerank.scorers.cached_scores import Choices, ListTexts
@@ -62,12 +62,19 @@ class PromptTemplate:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        sandbox.intercepted_binops = frozenset({"**"})  # 9 ** 9 ** 9 takes time without end
+        del sandbox.binop_table["**"]
         try:
             tree = sandbox.parse(text)
             variables = meta.find_undeclared_variables(tree) - sandbox.globals.keys()
             code = sandbox.compile(tree, str(self.path), str(self.path))
         except TemplateSyntaxError as fault:
             raise self._fault(f"expected a template of Jinja: {fault}", fault.lineno) from None
+        except (RecursionError, SyntaxError, ValueError, MemoryError) as fault:  # of Python itself
+            raise self._fault(
+                f"expected a template of few nested parts and short numbers, found more ({fault}); "
+                "write a simpler one"
+            ) from None
         for node in tree.find_all(nodes.Name):
             if node.name in variables:
                 self._check_variable(node.name, node.lineno)
@@ -191,12 +198,22 @@ class PromptProblem(CausalProblem):
         if most is not None:
 
             def size(shown: int) -> int:
-                return len(self._tokens([self._text(t, chosen, shown)])[0])
+                shown_text = self._template.render(self.label, t, self._sources, chosen, shown)
+                return len(self._tokens([self._turn(shown_text)])[0])
 
             sizes = range((last if n is None else min(n, last)) + 1)
             n = max(0, bisect_right(sizes, most, key=size) - 1)
-        text = self._text(t, chosen, n)
-        tokens, *whole = self._tokens([text, *(text + line for line in self._lines[t])])
+        text = self._template.render(self.label, t, self._sources, chosen, n)
+        lines = self._lines[t]
+        if self.window.chat and (token := self.model.special_token([text, *lines])):
+            raise self._about(
+                f"expected texts without the special tokens of chats, found {token!r}; take it out "
+                "of the texts, or leave out chat=yes",
+                t,
+                next((k for k, x in enumerate(lines) if self.model.special_token([x])), 0),
+            )
+        text = self._turn(text)
+        tokens, *whole = self._tokens([text, *(text + line for line in lines)])
         candidates = []
         for k, ids in enumerate(whole):
             if ids[: len(tokens)] != tokens:
@@ -212,25 +229,19 @@ class PromptProblem(CausalProblem):
     def _tokens(self, texts: list[str]) -> list[list[int]]:
         return self.model.encode(texts, self.window.chat)
 
-    def _text(self, t: int, chosen: Sequence[str], n: int | None) -> str:
-        """The prompt of sentence t that shows n sentences before and after it."""
-        text = self._template.render(self.label, t, self._sources, chosen, n)
+    def _turn(self, text: str) -> str:
+        """A prompt as a user's turn of a chat, or as it is."""
         if not self.window.chat:
             return text
-        texts = text, *self._lines[t]
-        for mark in self.model.tokenizer.all_special_tokens:
-            if any(mark in part for part in texts):
-                raise self._about(
-                    f"expected texts without the special tokens of chats, found {mark!r}; "
-                    "take it out of the texts, or leave out chat=yes",
-                    t,
-                )
-        turns = [{"role": "user", "content": text}]
-        return str(
-            self.model.tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
-            )
-        )
+        turns, tokenizer = [{"role": "user", "content": text}], self.model.tokenizer
+        settings = {"tokenize": False, "add_generation_prompt": True}
+        try:
+            return str(tokenizer.apply_chat_template(turns, **settings))
+        except Exception as fault:  # of any kind: the template of a folder may be a stranger's
+            raise InputError(
+                f"{self.label}: the template of chats of its tokenizer fails: {reason_of(fault)}; "
+                "copy the tokenizer from the model's own folder, or leave out chat=yes"
+            ) from None
 
     def _about(self, message: str, t: int, k: int = 0) -> InputError:
         """An error in the template's last line, about a candidate."""

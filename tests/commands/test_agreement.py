@@ -267,3 +267,15 @@ def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
         own = [x.split(" ||| ")[1] for x in world.lines("dev.kbest") if x.startswith(f"{t} |")]
         if own:
             assert float(row[5]) == pytest.approx(agreement(own, own.index(row[3]), 2))
+
+
+def test_tabs_of_a_system_are_blanks_and_its_line_is_named(world: World) -> None:
+    """A list of Moses could not hold a text that begins with one."""
+    options = "score --systems A=base.txt --systems B=hyp.txt --docs dev.docs"
+    world.ok(f"{options} --out plain")
+    world.write(
+        "hyp.txt", "a lamp burns\n\tit\tgives light\t\n\tthe café is closed\nno one is coming\n"
+    )
+    said = world.ok(f"{options} --out tabs").err
+    assert "2 x TAB inside a text, read as a space, first at hyp.txt:2 [R123 tab-in-text]" in said
+    assert world.content("tabs") == world.content("plain")

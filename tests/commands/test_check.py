@@ -168,6 +168,10 @@ SIGNS = {
     "</s>": lambda line: f"{line}</s>",
     "<|end|>": lambda line: f"{line} <|end|>",
     "[SEP]": lambda line: line.replace(" the", " [SEP] the"),
+    "<g …> (tags)": lambda line: line.replace(" the", ' <g id="1" > the </g>').replace(
+        " it", "<g /> it"
+    ),
+    "<b …> (tags)": lambda line: line.replace(" the", " <b> the</b>"),
     "an id": lambda line: f"{re.sub('[^0-9]', '', line)}-utt {line}",
     "ends with": lambda line: f"{line} (spk-u{re.sub('[^0-9]', '', line)})",
     "capitals": str.capitalize,
@@ -218,6 +222,15 @@ def test_what_one_of_two_texts_has_alone_is_named_and_the_filter_undoes_it(
         if command.startswith("check"):
             assert " ".join(world.lines("cured")[0].split()) == f"0 ||| {expected} ||| A= -1 ||| 0"
         assert "100.00" in run.out
+
+
+@pytest.mark.parametrize("placeholder", ["\u2985ent\uff030\u2986", "__TERM_0__"])
+def test_placeholders_that_are_not_filled_in_are_named(placeholder: str, world: World) -> None:
+    world.write("plain", ALIKE)
+    world.write("held", [line.replace("the ", f"{placeholder} ", 1) for line in ALIKE])
+    said = world.ok("evaluate -m bleu --no-docs one --ref plain --baseline plain held").err
+    what = "12 x hypotheses have words such as \u2985ent\uff030\u2986 or __TERM_0__ (placeholders)"
+    assert f"{what}, references do not; put back what they stand for, first at held" in said
 
 
 UNLIKE = [
@@ -273,6 +286,16 @@ def test_other_references_and_other_systems_are_compared_with_the_first(world: W
         assert of_references in world.ok(command).err
         command = "check --no-docs one --systems a=ref --systems b=new"
         assert lines is UNLIKE or of_systems in world.ok(command).out
+
+
+def test_a_few_lines_with_many_words_of_another_script_leave_the_text_in_its_own(
+    world: World,
+) -> None:
+    """LLMs quote the source; `outputs of b have no spaces between words` would be false."""
+    for name, times in (("a", 1), ("b", 40)):
+        quoted = [line + " \u6765\u81ea\u4e2d\u6587" * times for line in UNLIKE[:2]]
+        world.write(name, quoted + UNLIKE[2:])
+    assert "spaces" not in world.ok("check --no-docs one --systems a=a --systems b=b").out
 
 
 def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:

@@ -123,6 +123,15 @@ def test_the_answers_before_a_fault_are_not_asked_again(world: World) -> None:
     assert len(asked(world)) == 3
 
 
+def test_messages_of_a_program_fill_no_file(world: World) -> None:
+    """A megabyte is read from a pipe: the program finds no bytes in its standard error."""
+    answer = "print('0123456789' * 10_000, file=sys.stderr); print(os.fstat(2).st_size)"
+    loud = re.sub(r"print\(len.*", answer, ESTIMATOR).replace("import json", "import os, json")
+    world.write("qe.py", loud)
+    world.ok(f"{ASKED} --scorer qe={QE} --kbest-out k.out")
+    assert world.text("k.out").count(" qe= 0 ") == 9
+
+
 def test_weights_state_the_program_its_version_and_the_digest(world: World) -> None:
     world.write("qe.py", ESTIMATOR)
     world.ok(f"{TUNE} --select none --source dev.src --scorer qe={QE},window=2")

@@ -543,6 +543,21 @@ def test_of_an_output_of_all_sentences_the_ids_without_hypotheses_are_named(worl
     assert "8 x source line without hypotheses (ids 0, 1, 3, 4, 5, …), first at list" in said
 
 
+HOSTILE = {
+    "brackets": "[" * 1_000_000,
+    "name-of-a-feature": f"0 ||| a ||| {'F' * 1_000_000}= 1 ||| 1",
+    "equals-signs": f"0 ||| a ||| {'= ' * 1_000_000}||| 1",
+    "columns": "a\t" * 20_000,
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_lines_are_read_in_linear_time(line: str, world: World) -> None:
+    """Patterns and tables of columns that are tried at each of their positions would take hours."""
+    world.write("k", f"{line}\n")
+    assert world.run("check --kbest k --no-docs one").exit in (0, 3)
+
+
 def test_a_format_is_recognised_after_a_thousand_blank_lines(world: World) -> None:
     world.write("list", "\n" * 1000 + "0 ||| a ||| A= 1 ||| 0\n")
     assert world.ok("first --kbest list").lines == ["a"]

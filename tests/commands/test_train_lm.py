@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import re
 from collections import Counter
@@ -419,6 +420,20 @@ def test_the_help_says_the_values_of_the_strong_recipe(world: World) -> None:
         assert " ".join(entry[1].split()) == (
             f"{shown:g}" if isinstance(shown, float) else str(shown)
         )
+
+
+def test_a_folder_that_another_run_writes_is_refused_until_that_run_has_ended(world: World) -> None:
+    """The lock of a run that was killed is a file that nobody holds."""
+    options = "--model rnnlm --minutes 0.001 -q --out new/lm"
+    world.write("new/.lm.lock", "")
+    with (world.folder / "new/.lm.lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = world.run(f"{TRAIN} {options}")
+        message = "new/lm: another run writes this folder; name a new one, or wait"
+        assert (found.exit, message in found.err) == (2, True), found.err
+        assert [path.name for path in (world.folder / "new").iterdir()] == [".lm.lock"]
+    world.ok(f"{TRAIN} {options}")
+    assert [path.name for path in (world.folder / "new").iterdir()] == ["lm"]
 
 
 def test_a_training_that_diverges_is_told(world: World) -> None:

@@ -35,7 +35,7 @@ def test_what_a_format_writes_it_reads_back(name: str, kbest: KBest) -> None:
 @pytest.mark.parametrize(
     ("candidate", "added", "total", "message"),
     [
-        (("a ||| b", {"tm": 1.0}), {}, 0.0, r"cannot hold the text 'a \|\|\| b'; .*--escape moses"),
+        (("a ||| b", {"tm": 1.0}), {}, 0.0, r"found 'a \|\|\| b'; .*--escape moses"),
         (("a", {"t m": 1.0}), {}, 0.0, "feature name of letters and digits, found 't m'"),
         (("a", {"tm": 1.0}), {"l m": 1.0}, 0.0, "feature name of letters and digits, found 'l m'"),
         (("a", {"tm": 1.0}), {"lm": math.inf}, 0.0, "finite number to write for lm, found inf"),

@@ -3,8 +3,10 @@
 The truth: all segmentations enumerated, merges one by one, and the package `tokenizers`.
 """
 
+import math
 import struct
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -172,14 +174,19 @@ def field(number: int, value: int | bytes | float) -> bytes:
 
 
 def model_file(
-    kind: int = 1, name: bytes = b"nmt_nfkc", suffix: int = 0, split: int = 1, prefix: int = 1
+    kind: int | bytes = 1,
+    name: bytes = b"nmt_nfkc",
+    suffix: int = 0,
+    split: int = 1,
+    prefix: int = 1,
+    more: Mapping[str, float] = {},
 ) -> bytes:
-    """A .model file with the pieces of `SCORES`, its special pieces, and one of a byte.
+    """A .model file with the pieces of `SCORES` and more, its special pieces, and one of a byte.
 
     split, prefix: 0 for a file trained with split_by_whitespace or add_dummy_prefix false.
     """
     pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("<0x41>", 0.0, 6)]
-    pieces += [(piece, score, 1) for piece, score in SCORES.items()]
+    pieces += [(piece, score, 1) for piece, score in {**SCORES, **more}.items()]
     own = [field(1, p.encode()) + field(2, s) + field(3, t) for p, s, t in pieces]
     trainer = field(3, kind) + (field(24, suffix) if suffix else b"")
     trainer += b"" if split else field(22, split)
@@ -205,13 +212,37 @@ def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
         (model_file(suffix=1), "expected a unigram or BPE model"),
         (model_file(split=0), "one word each, .* split_by_whitespace=false; train"),
         (model_file(prefix=0), "before every word, .* add_dummy_prefix=false; train"),
+        (model_file(b"abc"), "not a model file"),
+        (model_file(more={"c": math.nan}), "finite scores, found an empty one, NaN or infinity"),
+        (model_file(more={"c": math.inf}), "finite scores, found an empty one, NaN or infinity"),
+        (model_file(more={"": -1.0}), "one character or more"),
         (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
     ],
-    ids=["text", "empty", "cut", "words", "suffix", "split", "prefix", "normalisation"],
+    ids=[
+        "text",
+        "empty",
+        "cut",
+        "words",
+        "suffix",
+        "split",
+        "prefix",
+        "kind",
+        "nan",
+        "inf",
+        "no-text",
+        "normalisation",
+    ],
 )
 def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(SubwordError, match=message):
         read_pieces(raw, {})
+
+
+def test_pieces_with_spaces_are_of_no_line_of_text() -> None:
+    """Gemma's model file has pieces of line ends and TABs; an ARPA file could not hold them."""
+    assert read_pieces(model_file(more={"\n": -1.0, "\t": -1.0, "a b": -1.0}), {}) == made(
+        "unigram", normalisation="nfkc"
+    )
 
 
 @given(st.binary())

@@ -59,6 +59,9 @@ class _Handler(BaseHTTPRequestHandler):
         if refused:
             said = f"no, {self.headers['Authorization']}"
             body = json.dumps({"error": {"message": said}}).encode()
+        while fault == "drip":  # until the client leaves
+            self.wfile.write(b"H")
+            time.sleep(0.05)
         time.sleep(0.5 * (fault == "slow"))
         self.send_response(refused or 200)
         self.send_header("Retry-After", "0")

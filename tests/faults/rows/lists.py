@@ -267,7 +267,7 @@ FAULTS = [
     asked("--to documents --no-docs one --n-best 2", "expected totals", "--to documents --no-docs one", 3, replaced(" ||| -4.8125", "")),
     asked("--to documents --no-docs one", "--escape moses", "--to moses", 3, line(2, "lamp", r"lamp \n it")),
     Fault("16-bars-for-moses", "convert --kbest list --kbest-format tabs --to moses",
-          "list: expected no '...' in a text .* sentence 0 .*give --escape moses", {"list": "a ||| b\tc\n"},
+          r"list:1: expected a text without \|\|\| .* found 'a \|\|\| b'; .* --escape moses", {"list": "a ||| b\tc\n"},
           cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
     # What the order of candidates says of their numbers
     *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*: {names}; give negative weights, first at list",

@@ -238,6 +238,11 @@ PROMPTS = {
     "broken": "a\n{{ source\n",
     "merged": "\n{{ source }} a",
     "long": "{{ source }}\n" * 9,
+    "deep": f"{{{{ source }}}}\n{'{% if 1 %}' * 5000}{'{% endif %}' * 5000}",
+    "brackets": f"{{{{ source }}}} {{{{ {'(' * 5000}1{')' * 5000} }}}}",
+    "loops": f"{{{{ source }}}} {'{% for a in source %}' * 30}{'{% endfor %}' * 30}",
+    "digits": f"{{{{ source }}}} {{{{ {'9' * 5000} }}}}",
+    "power": "{{ source }}\n{{ 9 ** 9 ** 9 ** 9 }}",
 }
 
 
@@ -249,6 +254,7 @@ def prompts(world: World) -> None:
 
 
 PROMPTED = f"{SCORE} --source dev.src --lm g=hf:gpt,prompt="
+SIMPLER = "expected a template of few nested parts and short numbers, found more [(]"
 OK, FAILS = f"{PROMPTED}source", "the template fails for .*'evening', sentence 0: "
 COMMANDS += table(
     f"""
@@ -269,6 +275,11 @@ COMMANDS += table(
 62-prompt-attribute | {PROMPTED}attribute | attribute:2: {FAILS}SecurityError: access to attribute '__class__' | {OK}
 62-prompt-of-none-before | {PROMPTED}first | first:2: {FAILS}UndefinedError: list object has no element 0; lists may be empty | {OK}
 62-prompt-broken | {PROMPTED}broken | broken:2: expected a template of Jinja: unexpected end | {OK}
+62-prompt-nested | {PROMPTED}deep | deep: {SIMPLER}maximum recursion depth .*; write a simpler one | {OK}
+62-prompt-of-brackets | {PROMPTED}brackets | brackets: {SIMPLER} | {OK}
+62-prompt-of-loops | {PROMPTED}loops | loops: {SIMPLER}too many statically nested blocks | {OK}
+62-prompt-of-digits | {PROMPTED}digits | digits: {SIMPLER} | {OK}
+62-prompt-of-a-power | {PROMPTED}power | power:2: {FAILS}KeyError: '..' | {OK}
 62-prompt-merged | {PROMPTED}merged | merged:2: expected a prompt whose last token ends where a candidate begins.*; end the prompt in one line break, .*dev.kbest:1 | {OK}
 62-prompt-without-chat | {OK},chat=yes | its tokenizer has no template of chats; leave out chat=yes | {OK}
 18-prompt-long | {PROMPTED}own,sentences=9 | own:5: a prompt has .* tokens, and a candidate .* has 100 positions, and nothing is cut off: add ,tokens= | {PROMPTED}own,sentences=9,tokens=45
@@ -282,6 +293,40 @@ COMMANDS.append(
     Fault("18-prompt-long-candidate", OK, "dev.kbest:2: expected candidates of at most 100 .* add ,long=window",
         {"dev.kbest": line(2, "a lamp burns", "a " * 120)}, cure=f"{OK},long=window", setup=prompts)
 )
+
+
+def chats(world: World) -> None:
+    """A model whose configuration does not name all special tokens of its tokenizer."""
+    folder = causal.save(world.folder / "gpt", "llama", 100, ["<|user|>", "<|end|>", "<think>"])
+    world.write("gpt/chat_template.jinja", "<|user|>{{ messages[0].content }}<|end|>\n")
+    world.write("source", PROMPTS["source"])
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    world.write("gpt/tokenizer_config.json", json.dumps({**config, "extra_special_tokens": []}))
+    words = json.loads((folder / "tokenizer.json").read_text())
+    words["added_tokens"][-2]["normalized"], words["added_tokens"][-1]["special"] = True, False
+    words["normalizer"] = {"type": "NFKC"}
+    world.write("gpt/tokenizer.json", json.dumps(words))
+
+
+COMMANDS += [
+    Fault(f"62-prompt-chat-{name}", f"{OK},chat=yes", f"source:1: expected texts without the special tokens of chats, found '{re.escape(token)}'; take it out .*dev.kbest:{n}[)]",
+        {"dev.kbest": line(n, "burns", f"{text} burns"), "dev.src": "a\n" * 4} if text else {"dev.src": "a<|end|>\n" * 4},
+        cure={"dev.kbest": RESTORED, "dev.src": RESTORED}, setup=chats)
+    for name, token, text, n in (
+        ("special-token", "<|end|>", "<|end|>", 2),
+        ("normalised-special-token", "<|end|>", "＜|end|＞", 2),
+        ("added-token", "<think>", "<think>", 2),
+        ("special-token-of-a-source", "<|end|>", "", 1),
+    )
+]  # fmt: skip
+COMMANDS += [
+    Fault(f"62-prompt-chat-template-{name}", f"{OK},chat=yes", f"'evening': the template of chats of its tokenizer fails: {error}.*; copy the tokenizer .* or leave out chat=yes",
+        {"gpt/chat_template.jinja": text, "dev.src": "a\n" * 4}, cure=OK, setup=chats)
+    for name, error, text in (
+        ("nested", "RecursionError", "{% if 1 %}" * 5000 + "{% endif %}" * 5000),
+        ("refuses", "TemplateError: no system", "{{ raise_exception('no system') }}"),
+    )
+]  # fmt: skip
 
 
 def adapters(world: World) -> None:

@@ -67,6 +67,10 @@ FAULTS = [
             ("number-for-flag", "per-document = 1", "per-document: expected true or false, found 1", "per-document = true"),
             ("text-for-list", "metric = 'chrf'", r"metric: expected a list, as \['chrf'\], found 'chrf'", "metric = ['chrf']"),
             ("table-for-value", "[seed]\nx = 1", r"seed: expected a text or a number, found \{'x': 1\}", "seed = 1"),
+            ("number-of-many-digits", f"seed = {'9' * 5000}", "expected a TOML file of options, found a number of thousands of digits, or", "seed = 2"),
+            ("number-of-many-hexadecimal-digits", f"seed = 0x{'f' * 9000}", "seed: expected a value, found a number of thousands of digits, or", "seed = 2"),
+            ("nesting", f"seed = {'[' * 5000}{']' * 5000}", "expected a TOML file of options, found .* tables in each other; take it out", "seed = 2"),
+            ("tables-in-tables", f"seed.{'a.' * 5000}a = 2", "seed: expected a value, found .* tables in each other; take it out", "seed = 2"),
             ("no-toml", "seed = = 2", "expected a TOML file of options: Invalid value", "seed = 2"),
         )
     ),

@@ -23,6 +23,7 @@ FAULTS = [
     Fault(f"76-server-{fault}{'-batch' * ('batch=3' in more)}", at(fault, more, int(fault == "half")), f"{AT}{message}", exit=1, cure=cure or OK)
     for fault, more, message, cure in (
         ("slow", ",timeout=0.2", r"gave no answer in 0.2 s; add ,timeout=SECONDS behind the URL \(tries: 1\)", at("slow", ",timeout=9,concurrency=64")),
+        ("drip", ",timeout=0.5", r"gave no answer in 0.5 s; add ,timeout=SECONDS behind the URL \(tries: 1\)", ""),
         ("cut", "", r"(cannot be asked|answered with what is no JSON).*tries: 1", ""),
         ("half", "", rf"answered with what is no JSON, or half of it; {AGAIN} \(tries: 2\)", ""),
         ("broken", "", rf"answered 500: no, None; {AGAIN} \(tries: 1\)", ""),
