@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
-from rerank.errors import InputError, UsageError
+from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, base_name, display
-from rerank.files.terminal import say, show, width
+from rerank.files.terminal import show, width
 from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
@@ -21,7 +21,7 @@ from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.table import fitting
-from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
+from rerank.values import FILE, SEED, TEXT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
@@ -83,16 +83,6 @@ class EvaluatedFiles:
         default=(),
         metavar="[NAME=]FILE",
     )
-    min_gain: float | None = option(
-        "Exit with 1 if the first HYP gains less than this over the baseline, by the first "
-        "metric.\n\n"
-        "Default of the metric: bleu; less TER is a gain.",
-        type=WEIGHT,
-        default=None,
-        metavar="GAIN",
-        rare=True,
-        needs={"baseline": "a gain is over the baseline; add --baseline FILE"},
-    )
     truecase: str | None = option(
         "Truecase references and translations before they are scored, by a model of `sacremoses "
         "train-truecase` or of Moses.",
@@ -147,13 +137,6 @@ class PrintedEvaluation:
         "always.",
         default=False,
     )
-    tests: bool = option(
-        "Print a table of the p-values of all tests, too; JSON and TSV have them always.\n\n"
-        "Sign-flip (approximate randomisation), paired bootstrap (that of sacrebleu, which "
-        "is too low) and sign test, over documents.",
-        default=False,
-        rare=True,
-    )
     score_only: bool = option(
         "Print only the scores of each HYP, a line each, its metrics parted by TABs.",
         "--score-only",
@@ -183,7 +166,7 @@ class EvaluateOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def evaluate(options: EvaluateOptions) -> int:
+def evaluate(options: EvaluateOptions) -> None:
     """Compare translations with a baseline: BLEU, chrF, TER, and documents better or worse.
 
     Example:
@@ -204,7 +187,7 @@ def evaluate(options: EvaluateOptions) -> int:
         with fitting(width()):
             if printed.per_document:
                 show(result.documents_table().to_text() + "\n", for_people=True)
-            text = result.to_text(width(), tests=printed.tests)
+            text = result.to_text(width())
         show(text.removesuffix("\n"), for_people=True)
     elif printed.per_document and printed.form != "json":
         if printed.form != "tsv":
@@ -213,23 +196,6 @@ def evaluate(options: EvaluateOptions) -> int:
         show(getattr(result.documents_table(distinct=True), f"to_{printed.form}")())
     else:
         print_result(result, printed.form)
-    return _gain_code(options, result)
-
-
-def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
-    """Exit code 1 for less than the gain that was asked for."""
-    least, metric = options.files.min_gain, options.measures.names[0]
-    if least is None:
-        return 0
-    if metric not in result.systems[0].all_scores:
-        raise InputError(
-            f"--min-gain: the references have nothing that {metric} counts; give another --metric "
-            "first"
-        )
-    if (gain := result.gain(metric, display(options.files.systems[0]))) >= least:
-        return 0
-    say(f"rerank: {metric}: expected a gain of {least:g} or more (--min-gain), found {gain:+.4f}")
-    return 1
 
 
 COMMAND = Command("evaluate", EvaluateOptions, evaluate)
@@ -262,7 +228,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         *files_of([source] if source else [], "source"),
         *(oracle.kbest, files.truecase),
         *files_of([path for paths in score_files.values() for path in paths], "system"),
-        *measures.files,
+        measures.weights,
     ]
     inputs = check_outputs([], read)
     untokenised = (f"{PREFIX}{files.test_set}",) if files.test_set else references

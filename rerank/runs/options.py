@@ -599,7 +599,8 @@ def printed(work: Callable[[Any, Notices], Result]) -> Callable[[Any], Result]:
     @wraps(work)
     def command(options: Any) -> Result:
         messages: Messages = options.messages
-        if isinstance(machine := getattr(options, "machine", None), Machine):
+        machine = getattr(getattr(options, "run", options), "machine", None)
+        if machine is not None:
             messages.announce_threads(machine.threads)
         with messages.warnings() as notices:
             result = work(options, notices)

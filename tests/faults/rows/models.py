@@ -90,14 +90,12 @@ OPTIONS.append(Fault("66-pmi-of-a-label", f"{S},pmi=yes", LABEL, NULL, 2, S))
 # Models that a command cannot use
 
 ITEM = {"context": ["the lamp"], "right": "it burns", "wrong": ["it gives"]}
-TEXTS = {"text": "it is\nthe ___\n", "items": (json.dumps(ITEM) + "\n") * 2}
-CLOZE, CONTRASTIVE = "cloze --lm lm text", "lm-eval contrastive --lm lm items"
+TEXTS = {"text": "it is\n", "items": (json.dumps(ITEM) + "\n") * 2}
+CONTRASTIVE = "lm-eval contrastive --lm lm items"
 LAST = "reads documents from the last sentence to the first.* --reverse-documents"
 USELESS = [
-    ("reversed-for-cloze", CLOZE, LAST, TURNED),
     ("reversed-for-contrastive", CONTRASTIVE, LAST, TURNED),
     ("next-for-sample", "sample --lm lm", "given the next sentence, which rerank sample", NEXT),
-    ("next-for-cloze", CLOZE, "given the next sentence, which rerank cloze", NEXT),
     ("next-for-contrastive", CONTRASTIVE, "next sentence, which rerank lm-eval contrastive", NEXT),
     ("bags-for-sample", "sample --lm lm", "bags of words, without order", Model("rnnslm")),
     ("source-for-sample", "sample --lm lm", "which rerank sample does not read", BOTH),
@@ -440,10 +438,6 @@ SAID += [
     for name, command, text, message, cure in (
         ("no-words", P, "\n", "1: .*found no words", "it\n"),
         ("no-words-in-documents", f"{P} --documents equals", "=\n\n=\n", ".*no words", "it\n=\n"),
-        ("cloze-no-gap", CLOZE, "the ___\n\nit\nthe lamp\n", "4: expected 1 ___ .* found 0", "___\n"),
-        ("cloze-gaps", CLOZE, "___ is ___\n", "1: expected 1 ___ in the last .*, found 2", "___\n"),
-        ("cloze-before", CLOZE, "it ___\nthe ___\n", "1: expected 0 ___ .*, found 1", "it\nthe ___\n"),
-        ("cloze-no-words", CLOZE, " \n\n", "1: expected sentences, found no words", "the ___\n"),
         ("start-of-two", START, "the lamp\n\nit is\n", " expected one document .* found 2", "it\n"),
         ("start-of-none", START, "\n", "1: .*found no words", "it\n"),
     )
