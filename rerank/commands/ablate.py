@@ -210,13 +210,11 @@ def _evaluation(
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
 
     texts = [SystemText(row, of_row) for row, of_row in lines.items() if of_row]
-    measures = MeasureOptions()
     result = evaluate(
         run.source.documents,
         EvaluatedTexts(targets, texts),
-        measures,
         run.notices,
-        metrics=measures.loaded_metrics(run.notices),
+        metrics=MeasureOptions().loaded_metrics(run.notices),
         seed=seed,
     )
     changed = {

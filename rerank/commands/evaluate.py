@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 BEST = "best"  # the baseline that is the best system
+_NOT_ALIGNED = "texts of whole documents need --align"
 
 
 @record
@@ -203,78 +204,79 @@ COMMAND = Command("evaluate", EvaluateOptions, evaluate)
 
 def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     """Scores of translations in files against references, the baseline first."""
-    from rerank.corpus.spelling import nfc, truecaser
-    from rerank.formats.translations import files_of, read_translation, read_with_documents
+    from rerank.corpus.spelling import detokenised, detruecased, nfc, truecaser
+    from rerank.formats.translations import files_of, read_with_documents
     from rerank.metrics.bleu import list_extremes
-    from rerank.report.comparison import EvaluatedTexts, SystemText, announce_programs
+    from rerank.report.comparison import announce_programs, tuning_of
     from rerank.report.comparison import evaluate as evaluated
 
-    files, measures, oracle = options.files, options.measures, options.oracle
-    references, source = files.references.references, files.source
-    docs, no_docs = files.documents.file, files.documents.no_docs
+    files, oracle, announce = options.files, options.oracle, options.messages.announce
+    references, docs, measures = files.references.references, files.documents.file, options.measures
+    untokenised: Sequence[str] = references
     if files.test_set is not None:
-        if references:
-            raise UsageError("expected --ref or --test-set, found both; give one")
-        cached = f"{PREFIX}{files.test_set}/{files.language_pair}"
-        references = tuple(cached_files(cached, "reference"))
-        if docs is None and no_docs is None:
-            (docs,) = cached_files(cached, "documents")
+        references, docs = _of_test_set(files)
+        untokenised = (f"{PREFIX}{files.test_set}",)
     systems = [*files.fixed, *files.systems]
     score_files = measures.score_files([*systems, *dict(files.rivals)])
     read = [
         *files_of(references, "reference"),
         *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
         *files_of([docs] if docs else [], "documents"),
-        *files_of([source] if source else [], "source"),
+        *files_of([files.source] if files.source else [], "source"),
         *(oracle.kbest, files.truecase),
         *files_of([path for paths in score_files.values() for path in paths], "system"),
         measures.weights,
     ]
     inputs = check_outputs([], read)
-    untokenised = (f"{PREFIX}{files.test_set}",) if files.test_set else references
-    tokenize = tokenizer_of(measures.tokenize, untokenised, options.messages.announce)
-    measures = replace(measures, tokenize=tokenize)
+    measures = replace(measures, tokenize=tokenizer_of(measures.tokenize, untokenised, announce))
     metrics = measures.loaded_metrics(notices)
     documents, targets = read_with_documents(
-        docs, no_docs, references, notices, drop=files.references.drop_unreferenced
+        docs,
+        files.documents.no_docs,
+        references,
+        notices,
+        drop=files.references.drop_unreferenced,
     )
-    model = display(docs or references[0])
-    reading = partial(read_translation, cure="texts of whole documents need --align")
-    if files.align:
-        reading = partial(_aligned, references=targets)
-    outputs = [
-        SystemText(display(path), reading(path, documents, notices, model=model))
-        for path in systems
-    ]
-    outputs += _rivals(files.rivals, documents, notices, model, targets)
-    lines = None
-    if source is not None:
-        lines = read_translation(source, documents, notices, model=model, role="source")
-    texts = EvaluatedTexts(targets, outputs, lines)
+    texts = _read_texts(files, documents, targets, notices, model=display(docs or references[0]))
     if oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
     in_case = truecaser(files.truecase) if files.truecase else None
     texts = texts if in_case is None else texts.changed(in_case)
-    _note_oddities(texts, tokenize, notices)
+    _note_oddities(texts, measures.tokenize or "none", notices)
     if files.best:
         texts, score_files = _best_first(options, texts, metrics, documents, score_files)
-    extremes = None
+    extremes = plain = None
     if oracle.kbest is not None:
         lists = _lists(oracle.kbest, oracle.reading, documents, notices, in_case)
         extremes = list_extremes(lists, texts.references, metrics[0])
+    if measures.detokenize:
+        plain = texts.changed(detruecased) if measures.detruecase else texts
+        plain = plain.changed(partial(detokenised, language=measures.detokenize))
     result = evaluated(
         documents,
         texts,
-        measures,
         notices,
         metrics=metrics,
         score_files=score_files,
         extremes=extremes,
+        plain=plain,
+        tuning=tuning_of(measures.weights, notices),
         seed=options.printed.seed,
     )
-    announce_programs(metrics[1], options.messages.announce)
+    announce_programs(metrics[1], announce)
     inputs.check()
     return result
+
+
+def _of_test_set(files: EvaluatedFiles) -> tuple[tuple[str, ...], FilePath | None]:
+    """References and documents of a test set; the options may name other documents."""
+    if files.references.references:
+        raise UsageError("expected --ref or --test-set, found both; give one")
+    cached, docs = f"{PREFIX}{files.test_set}/{files.language_pair}", files.documents.file
+    references = tuple(cached_files(cached, "reference"))
+    if docs is None and files.documents.no_docs is None:
+        (docs,) = cached_files(cached, "documents")
+    return references, docs
 
 
 def _best_first(
@@ -301,25 +303,40 @@ def _best_first(
     return texts, {name: [paths[i] for i in order] for name, paths in score_files.items()}
 
 
-def _rivals(
-    rivals: Sequence[tuple[str, str]],
+def _read_texts(
+    files: EvaluatedFiles,
     documents: Documents,
-    notices: Notices,
-    model: str,
     references: Sequence[Sequence[bytes]],
-) -> list[SystemText]:
-    """The texts of `--systems`; those without a name are all systems of a file."""
-    from rerank.formats.translations import read_systems, read_translation
-    from rerank.report.comparison import SystemText
+    notices: Notices,
+    *,
+    model: str,
+) -> EvaluatedTexts:
+    """The texts of the baseline, if it is a file, of HYP and of `--systems`, and the source.
 
-    texts = []
-    for name, file in rivals:
+    model: what has the documents, in messages.
+    """
+    from rerank.formats.document_files import segments_of
+    from rerank.formats.translations import read_systems, read_translation
+    from rerank.report.comparison import EvaluatedTexts, SystemText
+
+    def aligned(path: FilePath) -> list[bytes]:
+        """The segments of texts of whole documents, as of the references."""
+        parts = segments_of(path, documents, documents.split(references), notices)
+        return [*chain.from_iterable(parts)]
+
+    def plain(path: FilePath, cure: str) -> Sequence[bytes]:
+        return read_translation(path, documents, notices, model=model, cure=cure)
+
+    texts: list[SystemText] = []
+    for file in (*files.fixed, *files.systems):
+        lines = aligned(file) if files.align else plain(file, _NOT_ALIGNED)
+        texts.append(SystemText(display(file), lines))
+    for name, file in files.rivals:
         path = SystemValue.path(file)
         if isinstance(path, UnsegmentedText):
             name = base_name(path) if name == ALL_SYSTEMS else name
-            lines = _aligned(path, documents, notices, references=references, model=model)
-            texts.append(SystemText(name, lines))
-        elif name == ALL_SYSTEMS:
+            texts.append(SystemText(name, aligned(path)))
+        elif name == ALL_SYSTEMS:  # of a file
             for system, text in read_systems(path, documents, notices)[1].items():
                 texts.append(SystemText(system, [line or b"" for line in text.lines]))
         else:
@@ -327,24 +344,11 @@ def _rivals(
                 "if it lacks lines, or has whole documents: "
                 f"--systems {name}={display(path)},align=yes"
             )
-            lines = read_translation(path, documents, notices, model=model, cure=cure)
-            texts.append(SystemText(name, lines))
-    return texts
-
-
-def _aligned(
-    path: FilePath,
-    documents: Documents,
-    notices: Notices,
-    *,
-    references: Sequence[Sequence[bytes]],
-    model: str,
-) -> list[bytes]:
-    """The segments of texts of whole documents, as of the references: [segment][reference]."""
-    from rerank.formats.document_files import segments_of
-
-    parts = segments_of(path, documents, documents.split(references), notices)
-    return [*chain.from_iterable(parts)]
+            texts.append(SystemText(name, plain(path, cure)))
+    sources = None
+    if files.source is not None:
+        sources = read_translation(files.source, documents, notices, model=model, role="source")
+    return EvaluatedTexts(references, texts, sources)
 
 
 def _note_names(references: Sequence[str], systems: Sequence[str], notices: Notices) -> None:

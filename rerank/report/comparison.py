@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
@@ -51,11 +50,11 @@ from rerank.report.evaluation import (
     Score,
     System,
 )
-from rerank.report.measures import MeasureOptions
 from rerank.scorers.numbers import read_line_scores
 from rerank.scorers.programs import ProgramMetric
 from rerank.tuning.objective import metrics_of
 
+NOT_TUNED: Mapping[str, object] = MappingProxyType({})
 OPTIMISED, NOT_OPTIMISED = "optimised", "not optimised"
 FAR = 0.05  # difference of length ratios: halves of a corpus differ by less, domains by more
 
@@ -129,32 +128,29 @@ def leads(documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int) ->
 def evaluate(
     documents: Documents,
     texts: EvaluatedTexts,
-    measures: MeasureOptions,
     notices: Notices,
     *,
     metrics: tuple[Bleu, Mapping[str, TextMetric | ProgramMetric]],
     score_files: Mapping[str, Sequence[str]] | None = None,
     extremes: Extremes | None = None,
+    plain: EvaluatedTexts | None = None,
+    tuning: Mapping[str, object] = NOT_TUNED,
     seed: int = 1,
 ) -> Evaluation:
     """Evaluation of systems, each with a line for each of the documents' sentences.
 
-    metrics: as `measures` loads them; score_files: by metric, those of each system, each of which
-    is read once: the mean of their values is that of all lines, so that a document counts as much
-    as it has lines; extremes: of a k-best list. Metrics in the objectives of weights are optimised,
-    others not. All systems and metrics see the same draws of documents, so that a system's
-    results do not depend on the others. InputError without documents.
+    metrics: as `MeasureOptions` loads them; score_files: by metric, those of each system, each of
+    which is read once: the mean of their values is that of all lines, so that a document counts as
+    much as it has lines; extremes: of a k-best list; plain: the texts detokenised; tuning: provenance
+    of weights, in whose objectives metrics are optimised, others not. All systems and metrics see the
+    same draws of documents, so that a system's results do not depend on the others. InputError
+    without documents.
     """
-    tuning = _tuning(measures.weights, notices)
     objective = str(tuning["objective"]) if tuning else None
     line_scores = {
         name: _scores_of_files(name, paths, documents, texts, notices)
         for name, paths in (score_files or {}).items()
     }
-    plain = None
-    if measures.detokenize:
-        plain = texts.changed(detruecased) if measures.detruecase else texts
-        plain = plain.changed(partial(detokenised, language=measures.detokenize))
     if not documents.n_sentences:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
     tuned = metrics_of(objective) if objective else ()
@@ -370,7 +366,7 @@ def _scores_of_files(
     return [read[path] for path in paths]
 
 
-def _tuning(weights: str | None, notices: Notices) -> Mapping[str, object]:
+def tuning_of(weights: str | None, notices: Notices) -> Mapping[str, object]:
     """Provenance of weights, empty without them; InputError where it names no objective."""
     from rerank.formats.weight_files import read_weights
 

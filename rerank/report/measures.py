@@ -39,6 +39,7 @@ DISCOURSE = "discourse"  # stands for the metrics of `rerank.metrics.discourse`
 _COUNTS = ("pronouns", "connectives", "tense", "names", "cohesion")
 _OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
 SYSTEMS = ("baseline", "decoded")  # of a report
+NOT_REPORTED = frozenset({"detokenize", "detruecase", "weights"})  # measures that it has not
 _BY_PROGRAM = f"={PROGRAM}:"  # between the name of a metric and a program
 
 
@@ -271,9 +272,7 @@ class ReportOptions:
 
     decoding: DecodingFiles = part(DecodingFiles, "Decoding")
     texts: ReportedTexts = part(ReportedTexts, "References")
-    measures: MeasureOptions = part(
-        MeasureOptions, "Measures", without={"detokenize", "detruecase", "weights"}
-    )
+    measures: MeasureOptions = part(MeasureOptions, "Measures", without=NOT_REPORTED)
     page: Page = part(Page, "Page")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
