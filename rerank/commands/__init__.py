@@ -66,8 +66,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
         "train-ngram": "Estimate an n-gram language model and write it in ARPA format.",
         "perplexity": "Compute the perplexity of TEXT under a language model.",
         "lm-eval": "Measure what language models know of documents, without lists to rerank.",
-        "sample": "Write text drawn from a language model: a sentence per line, blank lines "
-        "between documents.",
         "topics": "Topics of sentences: learned from text, and written beside it.",
         "relations": "Discourse relations between neighbouring sentences: files for --relations.",
     },

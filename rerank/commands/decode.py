@@ -7,25 +7,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
-from rerank.files.terminal import say
 from rerank.options import Command, option, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.table import tsv_line
-from rerank.values import FILE, TEXT, Whole
+from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from decoders.result import SearchResult
+    from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
-    from rerank.formats.run_records import Choice
     from rerank.runs.lists import ListSource
     from rerank.runs.results import DocumentResult
     from rerank.runs.run import DecodedDocument, Run
+    from rerank.runs.search import Search
+    from rerank.scorers.features import DocumentFeatures
 
 
 @record
@@ -85,14 +87,6 @@ class DecodingOutput:
         type=FILE,
         default=None,
     )
-
-    explain: str | None = option(
-        "Say why the choices of a document, or of one sentence of it, counted from 0, were made.",
-        type=TEXT,
-        default=None,
-        metavar="DOC[:SENT]",
-        rare=True,
-    )
     dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
 
     def check(self) -> None:
@@ -131,7 +125,6 @@ def decode(options: DecodeOptions) -> None:
         --weights weights.json --out test.out
     """
     from rerank.files.outputs import check_outputs, to_json
-    from rerank.report.explanation import Explanation
     from rerank.runs.distribution import announce_work, outputs, share_scores
     from rerank.runs.opening import model_of, open_decoding
     from rerank.runs.results import CorpusResult, signature_of
@@ -167,7 +160,6 @@ def decode(options: DecodeOptions) -> None:
                 f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no "
                 "change of a single sentence makes better"
             )
-        explained, sentence = _explained(run, options.output.explain)
         dry_run, traced = options.output.dry_run, options.output.trace is not None
         if dry_run or run.shard is None:
             announce_work(run, search, messages.announce, passes=int(traced), dry_run=dry_run)
@@ -175,15 +167,8 @@ def decode(options: DecodeOptions) -> None:
             return
         with outputs(run, paths, messages.announce) as files:
             with ExitStack() as ordered:
-                writer = _Writer(
-                    run,
-                    files,
-                    explained,
-                    ordered,
-                    approximate=approximate,
-                    stated={**run.kinds.entries(run.options.scorers), **search.entries()},
-                    weights=weights.weights,
-                )
+                writer = _Writer(run, files, ordered, approximate=approximate)
+                writer.state(search, weights.weights)
                 for batch in model.batches(run, search):
                     for document in batch.documents:
                         writer.write(document, batch.weights)
@@ -213,8 +198,6 @@ def decode(options: DecodeOptions) -> None:
         if weights.weights is None and run.shard is None and (line := writer.agreement.to_text()):
             messages.announce(line)
     if run.shard is None:
-        if explained is not None:  # a result, which --quiet leaves
-            say(Explanation.of(writer.choices, explained, sentence).to_text().removesuffix("\n"))
         messages.announce("\n".join([*model.weights.remarks(), result.to_text()]))
         messages.detail(result.signature)
 
@@ -222,91 +205,61 @@ def decode(options: DecodeOptions) -> None:
 COMMAND = Command("decode", DecodeOptions, decode)
 
 
-def _explained(run: Run[ListSource], place: str | None) -> tuple[str | None, int | None]:
-    """The document, and perhaps the sentence of it, whose choices are to be explained."""
-    from rerank.report.explanation import split_place
-
-    if place is None:
-        return None, None
-    name, sentence = split_place(place, run.source.documents.ids, run.name)
-    start, stop = run.source.documents.span(run.source.documents.ids.index(name))
-    if sentence is not None and sentence >= stop - start:
-        raise UsageError(
-            f"--explain {place}: {name!r} has {stop - start:,} sentences, counted from 0"
-        )
-    return name, sentence
-
-
 class _Writer:
     """The files of a decoding, written a document at a time.
 
-    results: of the documents so far; choices: of the document that is to be explained; overtaken:
-    how many chosen candidates have smaller totals in the list than others; agreement: of choices;
-    approximate: whether a feature is, so that no search proves a path best; stated: what traces
-    state of models, of scorers, and of programs of the search; weights: the file of these.
+    results: of the documents so far; overtaken: how many chosen candidates have smaller totals in
+    the list than others; agreement: of choices; approximate: whether a feature is, so that no
+    search proves a path best.
     """
 
     def __init__(
         self,
         run: Run[ListSource],
         files: dict[str, BinaryIO],
-        explained: str | None,
         opened: ExitStack,
         *,
         approximate: bool,
-        stated: Mapping[str, object],
-        weights: FilePath | None,
     ) -> None:
-        from rerank.files.signature import comment, run_entries
         from rerank.runs.lists import in_source_order
-        from rerank.runs.results import TABLE
         from rerank.scorers.agreement import MeanAgreement
 
-        self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
+        self.run, self.files, self.approximate = run, files, approximate
         self.in_order = {
             name: opened.enter_context(in_source_order(files[name], run.source.documents))
             for name in ("out", "kbest")
             if name in files
         }
-        read = [*run.source.lists.files, *run.options.scorers.files]
-        read += [weights] if weights else []
-        self.entries = run_entries(read) if {"trace", "table"} & {*files} else {}
-        if "table" in files:
-            files["table"].write(f"{comment(self.entries)}{tsv_line(TABLE)}\n".encode())
         self.results: list[DocumentResult] = []
-        self.choices: list[Choice] = []
         self.overtaken = 0
         self.agreement = MeanAgreement()
-        self.stated = stated
+        self.stated: Mapping[str, object] = {}
+        self.entries: Mapping[str, object] = {}
+
+    def state(self, search: Search, weights: FilePath | None) -> None:
+        """Write what the table says of the run, and keep what traces state of it and of scorers."""
+        from rerank.files.signature import comment, run_entries
+        from rerank.runs.results import TABLE
+
+        run, files = self.run, self.files
+        self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}
+        if {"trace", "table"} & {*files}:
+            read = [*run.source.lists.files, *run.options.scorers.files]
+            self.entries = run_entries([*read, weights] if weights else read)
+        if "table" in files:
+            files["table"].write(f"{comment(self.entries)}{tsv_line(TABLE)}\n".encode())
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
-        from rerank.formats.run_records import Choice, to_line
-        from rerank.runs.results import DocumentResult, Trace, write_list
-        from rerank.scorers.features import counted
+        from rerank.runs.results import DocumentResult, write_list
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        reasons, counts = "trace" in files or name == self.explained, {}
+        rows: Iterable[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
         if features is not None:
-            counts = counted(run.scorers, kbest, result.choices)
-        rows: Iterator[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
-        if features is not None and (reasons or {"summary", "table"} & {*files}):
-            with run.watch.lap("trace"):
-                trace = Trace.of(kbest, features, weights, result, run.scorers)
-                result = trace.result
-                rows = trace.table(run.systems)
-                if reasons:
-                    lists = [name for name, _ in run.source.lists.merged]
-                    trace = trace.with_totals_alone(run.scorers)
-                    records = list(trace.records(run.systems, lists, counts, self.stated))
-                    if "trace" in files:
-                        first = {"run": self.entries} if self.entries else {}
-                        records[0], self.entries = records[0] | first, {}
-                        files["trace"].writelines(map(to_line, records))
-                    if name == self.explained:
-                        self.choices += map(Choice.of, records)
+            result, rows = self._explained(kbest, features, result, weights)
+            self.agreement.add(kbest, features, result.choices)
         with run.watch.lap("writing"):
             if "table" in files:
                 files["table"].writelines(f"{row}\n".encode() for row in rows)
@@ -316,8 +269,32 @@ class _Writer:
                 self.overtaken += write_list(
                     run.source, write, kbest, features, choices, weights=weights
                 )
-        if features is not None:
-            self.agreement.add(kbest, features, result.choices)
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
         self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
+
+    def _explained(
+        self,
+        kbest: KBest,
+        features: DocumentFeatures,
+        result: SearchResult,
+        weights: NDArray[np.float64],
+    ) -> tuple[SearchResult, Iterable[str]]:
+        """The result with its margins, and the lines of the table; traces are written."""
+        from rerank.formats.run_records import to_line
+        from rerank.runs.results import Trace
+        from rerank.scorers.features import counted
+
+        run, counts = self.run, counted(self.run.scorers, kbest, result.choices)
+        if not {"trace", "table", "summary"} & {*self.files}:
+            return result, ()
+        with run.watch.lap("trace"):
+            trace = Trace.of(kbest, features, weights, result, run.scorers)
+            if "trace" in self.files:
+                lists = [name for name, _ in run.source.lists.merged]
+                trace = trace.with_totals_alone(run.scorers)
+                for record in trace.records(run.systems, lists, counts, self.stated):
+                    first, self.entries = self.entries, {}
+                    line = to_line(record | ({"run": first} if first else {}))
+                    self.files["trace"].write(line)
+            return trace.result, trace.table(run.systems) if "table" in self.files else ()

@@ -141,10 +141,10 @@ def evaluate(
 
     metrics: as `MeasureOptions` loads them; score_files: by metric, those of each system, each of
     which is read once: the mean of their values is that of all lines, so that a document counts as
-    much as it has lines; extremes: of a k-best list; plain: the texts detokenised; tuning: provenance
-    of weights, in whose objectives metrics are optimised, others not. All systems and metrics see the
-    same draws of documents, so that a system's results do not depend on the others. InputError
-    without documents.
+    much as it has lines; extremes: of a k-best list; plain: the texts detokenised; tuning: what
+    weights say of theirs: metrics in its objective are optimised, others not. All systems and
+    metrics see the same draws of documents, so that a system's results do not depend on the others.
+    InputError without documents.
     """
     objective = str(tuning["objective"]) if tuning else None
     line_scores = {

@@ -2,8 +2,8 @@
 
 Each test computes the values of stored outputs from the files of the small world: by sacrebleu, by
 enumeration, from definitions, or with `lm` one sentence at a time. `lm` itself is tested against
-scalar twins, and what it draws at random, `sample`, too. `tests/commands/test_lm_eval.py` has the
-same computation for accuracies of language models, on more models.
+scalar twins. `tests/commands/test_lm_eval.py` has the same computation for accuracies of language
+models, on more models.
 """
 
 from __future__ import annotations

@@ -190,7 +190,6 @@ CASES = (
         trained=True,
     ),
     Case("perplexity --ngram bigram.arpa text --per-document", "text json tsv"),
-    Case(f"sample --lm lm --documents 2 --sentences 3 --longest 6 --seed 7 {ONE}"),
     Case(f"lm-eval coherence --lm lm --lm flat passages {ONE}", "text json"),
     Case(f"lm-eval contrastive --lm lm --lm flat items.jsonl {ONE}", "text json tsv"),
     Case(

@@ -23,7 +23,6 @@ SUMMARY = (
     f'"documents": [{{"id": "evening", {FIGURES}}}, {{"id": "town", {FIGURES}}}]}}'
 )
 REPORT = "report --trace t --docs dev.docs --ref dev.ref --out page.html"
-EXPLAIN = "decode --kbest dev.kbest --docs dev.docs --weights w.ini --out out --explain evening"
 HYPOTHESIS = "expected HYP:FILE with HYP one of base"
 LISTED = "".join(f"{t} ||| it ||| LM0= 0 ||| 0\n" for t in range(1, 5))
 
@@ -101,7 +100,6 @@ FAULTS = [
     Fault("--explain-no-such-sentence", "explain t town:7", "t has no sentence 7 of 'town'", {"t": TRACE}, 2, "explain t town:1"),
     *(Fault(f"--explain-{name}", f"explain t {place}", "expected DOC or DOC:SENT", {"t": TRACE}, 2, "explain t town:1")
       for name, place in (("document-unknown", "q"), ("sentence-negative", "town:-1"), ("sentence-empty", "town:"))),
-    Fault("--explain-in-decode", f"{EXPLAIN}:5", "has 2 sentences", {}, 2, f"{EXPLAIN}:1"),
     *(
         Fault(f"--pearmut-{name}", f"{JUDGED}#{model}", r"log(:1)?: " + message, {"log": wrong}, cure={"log": JUDGEMENT % "town:1"} if model == "b" else None)
         for name, model, wrong, message in (
