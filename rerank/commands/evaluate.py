@@ -184,18 +184,15 @@ def evaluate(options: EvaluateOptions) -> None:
         named = {system.name: system for system in result.systems}
         systems = tuple(named[display(path)] for path in options.files.systems)
         show(replace(result, systems=systems).score_lines(printed.digits, first=0))
-    elif printed.form == "text":
-        with fitting(width()):
-            if printed.per_document:
-                show(result.documents_table().to_text() + "\n", for_people=True)
-            text = result.to_text(width())
-        show(text.removesuffix("\n"), for_people=True)
-    elif printed.per_document and printed.form != "json":
+    elif printed.per_document and printed.form not in ("json", "text"):
         if printed.form != "tsv":
             print_result(result, printed.form)
             show("")
         show(getattr(result.documents_table(distinct=True), f"to_{printed.form}")())
     else:
+        if printed.per_document and printed.form == "text":
+            with fitting(width()):
+                show(result.documents_table().to_text() + "\n", for_people=True)
         print_result(result, printed.form)
 
 

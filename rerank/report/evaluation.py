@@ -187,25 +187,22 @@ class Evaluation:
         """The table of BLEU and documents, for notebooks; `to_text` has the others."""
         return Table.by_columns(_bleu_columns(self.systems)).to_html()
 
-    def to_text(self, width: int | None = None) -> str:
-        """BLEU and documents; below, other metrics; then a legend.
-
-        Systems are columns where as rows they would take more than `width` characters.
-        """
+    def to_text(self) -> str:
+        """BLEU and documents; below, other metrics; then a legend."""
         systems = self.systems
         whole = Table.by_columns(_bleu_columns(systems))
         extremes = (("oracle", self.oracle), ("anti-oracle", self.anti_oracle))
         rows = [[name, score.bleu, None, score.length_ratio] for name, score in extremes if score]
-        whole = Table(whole.columns, [*whole.rows, *rows])
-        fitted = whole.fitted(width)
-        tables = [fitted, Table.by_columns(_other_columns(systems)).fitted(width)]
+        tables = [
+            Table(whole.columns, [*whole.rows, *rows]),
+            Table.by_columns(_other_columns(systems)),
+        ]
         if systems[0].detokenised:
             columns = _columns(systems, ("detokenised", "", "name"))
             columns += _metric_columns([system.detokenised for system in systems])
-            tables.append(Table.by_columns(columns).fitted(width))
+            tables.append(Table.by_columns(columns))
         tables += [_scores(systems)] if systems[0].scores else []
-        legend = _legend(self, "row" if fitted is whole else "column")
-        return "\n".join([*(f"{table.to_text()}\n" for table in tables), *legend]) + "\n"
+        return "\n".join([*(f"{table.to_text()}\n" for table in tables), *_legend(self)]) + "\n"
 
     def to_latex(self) -> str:
         """A LaTeX table of the systems, for the package booktabs."""
@@ -383,8 +380,8 @@ def _scores(systems: Sequence[System]) -> Table:
     return Table(columns, rows)
 
 
-def _legend(result: Evaluation, first: str) -> Iterator[str]:
-    """What is said below the tables; first: where the baseline stands, the first of these."""
+def _legend(result: Evaluation) -> Iterator[str]:
+    """What is said below the tables."""
     n, sentences = len(result.documents), sum(d.sentences for d in result.documents)
     baseline = result.systems[0]
     yield f"BLEU: sacrebleu {baseline.signature}; {n:,} documents, {sentences:,} lines"
@@ -405,7 +402,7 @@ def _legend(result: Evaluation, first: str) -> Iterator[str]:
     if n > 1:
         yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {result.seed}"
     if len(result.systems) > 1:
-        yield from _legend_of_gains(n, first)
+        yield from _legend_of_gains(n)
     if result.objective is not None:
         yield f"optimised: in the objective of tuning, {result.objective}; not optimised: not in it"
     if result.changed:
@@ -419,10 +416,8 @@ def _origin(score: MetricScore) -> str:
     return "sacrebleu " * (not score.signature.startswith("rerank|")) + score.signature
 
 
-def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
-    yield (
-        f"gain, better/equal/worse: compared with the first {first}; increase ratio: better / all"
-    )
+def _legend_of_gains(n_documents: int) -> Iterator[str]:
+    yield "gain, better/equal/worse: compared with the first row; increase ratio: better / all"
     if n_documents < FEWEST_DOCUMENTS:
         yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
     else:
