@@ -262,7 +262,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         *files_of([source] if source else [], "source"),
         *(oracle.kbest, files.truecase),
         *files_of([path for paths in score_files.values() for path in paths], "system"),
-        *measures.files,
+        measures.weights,
     ]
     inputs = check_outputs([], read)
     untokenised = (f"{PREFIX}{files.test_set}",) if files.test_set else references

@@ -189,7 +189,7 @@ def _words_of(options: Items, notices: Notices) -> Callable[[Sequence[Sequence[b
     """The words in which variants differ, by the earlier references of a document."""
     from rerank.formats.contrastive import WordTest
     from rerank.formats.tokens import similar
-    from rerank.metrics.word_classes import closed_classes, read_words
+    from rerank.metrics.discourse import closed_classes, read_words
 
     name = options.word_class
     lists = {name: read_words(path, notices) for name, path in options.word_lists}

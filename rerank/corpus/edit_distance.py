@@ -2,8 +2,7 @@
 
 Levenshtein's distance: insertions, deletions and substitutions cost 1 each. Myers (1999),
 https://doi.org/10.1145/316542.316550, computes 64 of its rows at once; of the candidates of a list
-it gives the diversity, and a choice of those far apart (Gonzalez 1985,
-https://doi.org/10.1016/0304-3975(85)90224-5). K candidates of a list, L words of all of them.
+it gives the diversity. K candidates of a list, L words of all of them.
 
 A text of a whole document is parted into segments by the least sum of the distances between each
 and the nearest of its references, as mwerSegmenter does (Matusov et al. 2005, section 3,
@@ -50,26 +49,6 @@ def diversity(candidates: Sequence[Tokens]) -> Diversity:
         return Diversity(len(candidates), distinct, None, None)
     distance, relative = _sums(*_numbered(candidates))
     return Diversity(len(candidates), distinct, distance / pairs, relative / pairs)
-
-
-def farthest_first(candidates: Sequence[Tokens], k: int) -> NDArray[np.int64]:
-    """Ranks (min(k, K),), rising, of candidates that are far from each other.
-
-    Farthest-point clustering (Gonzalez 1985): the first candidate, then repeatedly the candidate
-    whose distance to its nearest chosen candidate is largest; ties go to the lower rank. The
-    largest such distance is at most twice the minimum over all choices of k. The choice for k
-    contains that for k − 1. O(k L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
-    """
-    if k >= len(candidates):
-        return np.arange(len(candidates))
-    ids, starts, n_words = _numbered(candidates)
-    chosen = [0]
-    nearest = _distances(0, 0, ids, starts, n_words)
-    for _ in range(k - 1):
-        nearest[chosen[-1]] = -1  # below the 0 of its duplicates
-        chosen.append(int(nearest.argmax()))
-        np.minimum(nearest, _distances(chosen[-1], 0, ids, starts, n_words), out=nearest)
-    return np.sort(chosen)
 
 
 def _numbered(candidates: Sequence[Tokens]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

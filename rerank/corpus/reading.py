@@ -67,12 +67,6 @@ class ReadingOptions:
         default=None,
         metavar="K",
     )
-    diverse: bool = option(
-        "With --top, keep the first candidate and then those farthest, by edit distance, from the "
-        "ones kept.",
-        default=False,
-        rare=True,
-    )
     first_id: int = option(
         "Id of the first source sentence in the list.",
         type=Whole(0, MOST_LINES),
@@ -108,11 +102,6 @@ class ReadingOptions:
         default=AS_IT_IS,
         rare=True,
     )
-
-    def check(self) -> None:
-        """UsageError for a choice among candidates that are all kept."""
-        if self.diverse and self.top is None:
-            raise UsageError("--diverse: it needs --top K, the number of candidates to keep")
 
     @property
     def encoded(self) -> Encoding:

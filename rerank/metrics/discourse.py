@@ -1,8 +1,9 @@
 """What BLEU hardly sees of documents in English: pronouns, connectives, tense, names, repetition.
 
-Each metric is F1 against the references, of items that are counted in each sentence and clipped
-(`rerank.metrics.word_classes`). An item is a class, not a word: `him` for `he` is right, `her` is
-not. These are the categories of BlonDe (Jiang et al. 2022, section 4,
+Each metric is F1 against the references, of items that are counted in each sentence and clipped: a
+row of statistics is `[matches, items of the hypothesis, items of the reference]`, where an item
+matches as often as both have it in a sentence. An item is a class, not a word: `him` for `he` is
+right, `her` is not. These are the categories of BlonDe (Jiang et al. 2022, section 4,
 https://aclanthology.org/2022.naacl-main.111) as far as text alone has them: tenses are those of
 forms that show them, and names are words with a capital inside a sentence. Connectives are classed
 by the relations of the Penn Discourse Treebank. `cohesion` is the device that Wong & Kit (2012,
@@ -21,23 +22,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain, zip_longest
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.errors import InputError
+from rerank.errors import InputError, shown
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
 from rerank.files.signature import signature
 from rerank.metrics import DocumentMetric, MeanScore, Rows, TextMetric
-from rerank.metrics.word_classes import (
-    LISTS,
-    WordClass,
-    WordF1,
-    class_statistics,
-    closed_classes,
-    content_words,
-    names_of,
-    read_words,
-)
 from rerank.notices import Notices
 
 PRONOUNS = {
@@ -74,6 +68,11 @@ JOINED = (
 """Words that are written as one, in full; `TENSES` has the parts of others, as of `don't`."""
 _NO_PAST = {"hundred", "sacred", "naked", "wicked", "kindred", "embed", "sled", "rugged", "aged"}
 _TOKENS = re.compile(r"[^\W_]+(?:[.\-][^\W_]+)*|['’][^\W\d_]+|[^\w\s]")
+CLOSED = ("pronouns", "auxiliaries", "function")
+"""Lists of closed classes: the other function words are determiners, prepositions, …."""
+_LISTS = Path(__file__).parent / "word_lists"
+_LIST_BYTES = 16 << 20
+_ENDS = frozenset('.!?…:"“”„«»')  # a sentence or a quotation may begin behind them
 _FEWEST_WORDS, _LEAST = 100, 0.25  # of words in texts that must be English, closed-class words
 
 
@@ -81,6 +80,34 @@ def tokens_of(line: bytes) -> list[str]:
     """Words, clitics such as 's, and marks of a line, tokenised or not; `JOINED` words in full."""
     tokens = _TOKENS.findall(html.unescape(line.decode()).replace("’", "'"))
     return [word for token in tokens for word in (_JOINED.get(token.lower()) or [token])]
+
+
+def closed_classes(
+    lists: Mapping[str, frozenset[str]], notices: Notices
+) -> dict[str, frozenset[str]]:
+    """The words of each class of `CLOSED`: of the list of its name, or else the English ones."""
+    return {
+        name: lists[name] if name in lists else read_words(_LISTS / f"{name}.en", notices)
+        for name in CLOSED
+    }
+
+
+def read_words(path: str | Path, notices: Notices) -> frozenset[str]:
+    """Words of a file, one a line, in lower case; InputError for a line with more, or for none."""
+    source, entries = display(path), set[str]()
+    for line, content in enumerate(read_lines(path, notices, max_bytes=_LIST_BYTES), 1):
+        words = content.decode().split()
+        if len(words) > 1:
+            raise InputError(
+                f"expected one word a line, found {len(words)}: {shown(content)}; write each on a "
+                "line of its own",
+                source=source,
+                line=line,
+            )
+        entries.update(html.unescape(word).lower() for word in words)
+    if not entries:
+        raise InputError("expected a word a line, found no word", source=source)
+    return frozenset(entries)
 
 
 @cache
@@ -92,7 +119,7 @@ def _closed() -> frozenset[str]:
 @cache
 def _irregular() -> frozenset[str]:
     """Past forms of irregular verbs, but for those that other forms are, too, such as `put`."""
-    return read_words(LISTS / "past.en", Notices())
+    return read_words(_LISTS / "past.en", Notices())
 
 
 def _labels(kinds: dict[str, str]) -> dict[str, str]:
@@ -115,16 +142,17 @@ def _is_past(word: str) -> bool:
     return word in _irregular() or (ends and word not in _NO_PAST)
 
 
-class EnglishF1(WordF1, TextMetric):
+class EnglishF1(TextMetric):
     """F1, 0 to 100, of items that the sentences of English texts have.
 
-    InputError by `scores` if the references are not English, all that were read taken together.
+    Of several references that counts with which a hypothesis has the greatest F1 in its sentence,
+    the first of equal ones. InputError by `scores` if the references are not English, all that
+    were read taken together.
     """
 
     width = 3
 
     def __init__(self) -> None:
-        super().__init__(self.name)
         self._words = self._known = 0  # of the references
 
     @abstractmethod
@@ -134,11 +162,26 @@ class EnglishF1(WordF1, TextMetric):
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> NDArray[np.int64]:
-        """Statistics (n, 3), as `word_classes`."""
-        lines = [[*group] for group in references]
-        self.count_words([line for group in lines for line in group])
-        kind = WordClass(self.name, self.items)
-        return class_statistics([kind], map(list, hypotheses), lines, tokens_of)[:, 0]
+        """Statistics (n, 3) of the n hypotheses of T sentences. O(words) time."""
+        rows = []
+        for group, lines in zip(hypotheses, references, strict=True):
+            texts = [*lines]
+            self.count_words(texts)
+            targets = [self._counted(line) for line in texts]
+            for items in map(self._counted, group):
+                counts = (self._matches(items, target) for target in targets)
+                rows.append(max(counts, key=_f1))
+        return np.array(rows, np.int64).reshape(-1, self.width)
+
+    def _counted(self, text: bytes) -> list[Counter[str]]:
+        """The items of each sentence of a text, which is one of them."""
+        return [Counter(self.items(tokens_of(text)))]
+
+    @staticmethod
+    def _matches(ours: Sequence[Counter[str]], others: Sequence[Counter[str]]) -> tuple[int, ...]:
+        """Clipped matches in sentences, and the numbers of both sides."""
+        matches = sum((a & b).total() for a, b in zip(ours, others, strict=True))
+        return matches, sum(map(Counter.total, ours)), sum(map(Counter.total, others))
 
     def count_words(self, texts: Sequence[bytes]) -> None:
         """Count the words of references, and the commonest English ones among them."""
@@ -157,13 +200,20 @@ class EnglishF1(WordF1, TextMetric):
             )
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """F1 (…) of summed statistics (…, 3)."""
+        """F1 (…) of summed statistics (…, 3); 0 where neither side has an item."""
         self.check_language()
-        return super().scores(summed)
+        items = summed[..., 1] + summed[..., 2]
+        return np.asarray(200 * summed[..., 0] / np.maximum(items, 1))
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:pronouns|language:en|nrefs:1|v:0.1.0`."""
         return signature({"metric": self.name, "language": "en", "nrefs": n_references})
+
+
+def _f1(row: tuple[int, ...]) -> float:
+    """F1 of statistics (3,), 0 to 1; 1 where neither side has an item."""
+    matches, *both = row
+    return 2 * matches / sum(both) if any(both) else 1.0
 
 
 class Pronouns(EnglishF1):
@@ -209,8 +259,18 @@ class Names(EnglishF1):
     name = "names"
 
     def items(self, words: Sequence[str]) -> list[str]:
-        """The names."""
-        return names_of(words, frozenset(["i"]))
+        """Words with a capital that do not begin a sentence; none of lines in capitals alone."""
+        if not any(letter.islower() for word in words for letter in word):
+            return []
+        names, begins = [], True
+        for word in words:
+            if not any(map(str.isalnum, word)):
+                begins = begins or not _ENDS.isdisjoint(word)
+                continue
+            if word[0].isupper() and not begins and word.lower() != "i":
+                names.append(word)
+            begins = False
+        return names
 
 
 class Cohesion(EnglishF1, DocumentMetric):
@@ -220,37 +280,18 @@ class Cohesion(EnglishF1, DocumentMetric):
     between = b"\n"
 
     def items(self, words: Sequence[str]) -> list[str]:
-        """The content words of a sentence."""
-        return content_words(words, _closed(), {})
+        """The content words of a sentence: those with a letter that are of no closed class."""
+        lower = map(str.lower, words)
+        return [word for word in lower if word not in _closed() and any(map(str.isalpha, word))]
 
-    def statistics(
-        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
-    ) -> NDArray[np.int64]:
-        """Statistics (n, 3) of documents, the sentences of each joined by line ends."""
-        rows = []
-        for group, lines in zip(hypotheses, references, strict=True):
-            texts = [*lines]
-            self.count_words(texts)
-            targets = [self._repeated(line) for line in texts]
-            for document in map(self._repeated, group):
-                counts = (self._counts(document, target) for target in targets)
-                rows.append(max(counts, key=lambda row: row[0] / max(1, row[1] + row[2])))
-        return np.array(rows, np.int64).reshape(-1, self.width)
-
-    def _repeated(self, document: bytes) -> list[Counter[str]]:
-        """The repeated content words of each sentence."""
+    def _counted(self, text: bytes) -> list[Counter[str]]:
+        """The repeated content words of each sentence of a document, which are joined by LF."""
         before, repeated = set[str](), list[Counter[str]]()
-        for line in document.split(b"\n"):
+        for line in text.split(b"\n"):
             words = self.items(tokens_of(line))
             repeated.append(Counter(word for word in words if word in before))
             before.update(words)
         return repeated
-
-    @staticmethod
-    def _counts(ours: Sequence[Counter[str]], others: Sequence[Counter[str]]) -> tuple[int, ...]:
-        """Clipped matches in sentences, and the numbers of both sides."""
-        matches = sum((a & b).total() for a, b in zip(ours, others, strict=True))
-        return matches, sum(map(Counter.total, ours)), sum(map(Counter.total, others))
 
 
 class Terms(MeanScore, DocumentMetric):

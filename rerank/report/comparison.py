@@ -40,15 +40,6 @@ from rerank.metrics.significance import (
     sign_test,
     verdict,
 )
-from rerank.metrics.word_classes import (
-    WordClass,
-    WordF1,
-    class_statistics,
-    english_classes,
-    listed_words,
-    read_frequencies,
-    read_words,
-)
 from rerank.notices import Notices, Printer
 from rerank.report.evaluation import (
     IN_WORDS,
@@ -59,7 +50,6 @@ from rerank.report.evaluation import (
     PValues,
     Score,
     System,
-    WordClassScore,
 )
 from rerank.report.measures import MeasureOptions
 from rerank.scorers.numbers import read_line_scores
@@ -151,12 +141,11 @@ def evaluate(
 
     metrics: as `measures` loads them; score_files: by metric, those of each system, each of which
     is read once: the mean of their values is that of all lines, so that a document counts as much
-    as it has lines; extremes: of a k-best list. Classes without a word in the references are left
-    out, by name in `absent_word_classes`. Metrics in the objectives of weights are optimised,
-    others not. All systems and metrics see the same draws of documents, so that a system's
-    results do not depend on the others. InputError without documents.
+    as it has lines; extremes: of a k-best list. Metrics in the objectives of weights are optimised,
+    others not. All systems and metrics see the same draws of documents, so that a system's results
+    do not depend on the others. InputError without documents.
     """
-    classes, tuning = _word_classes(measures, notices), _tuning(measures.weights, notices)
+    tuning = _tuning(measures.weights, notices)
     objective = str(tuning["objective"]) if tuning else None
     line_scores = {
         name: _scores_of_files(name, paths, documents, texts, notices)
@@ -184,7 +173,7 @@ def evaluate(
     for name, metric in list(named.items()):
         if isinstance(metric, EnglishF1):
             metric.check_language()
-        if isinstance(metric, WordF1 | Terms) and not rows[name][..., -1].any():
+        if isinstance(metric, EnglishF1 | Terms) and not rows[name][..., -1].any():
             notices.add("metric-left-out", name=name)
             del named[name]
     scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
@@ -200,13 +189,9 @@ def evaluate(
         sums = _sums_of_lines([values for values, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
-    words = {
-        name: _word_scores(of_class, compare("", WordF1(name), of_class))
-        for name, of_class in _rows_of_classes(classes, documents, texts, bleu.split).items()
-    }
     oracle, anti_oracle = (None, None) if extremes is None else map(_score, extremes)
     kinds: dict[str, Mapping[str, Sequence[Any]]]
-    kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": words}
+    kinds = {"metrics": scores, "detokenised": readable, "scores": means}
     systems: list[System] = []
     for i, text in enumerate(texts.systems):
         of_system = {
@@ -234,22 +219,9 @@ def evaluate(
         oracle,
         anti_oracle,
         seed,
-        tuple(listed.name for listed in classes if listed.name not in words),
         objective,
         ratio,
     )
-
-
-def _word_scores(rows: Rows, f1: Sequence[MetricScore]) -> list[WordClassScore]:
-    """Precision, recall and F1 of each system, from statistics (D, systems, 3) of a class."""
-    return [
-        WordClassScore(
-            100 * matches / n if n else None,
-            100 * matches / expected if expected else None,
-            *(n, expected, score),
-        )
-        for (matches, n, expected), score in zip(rows.sum(axis=0).tolist(), f1, strict=True)
-    ]
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
@@ -288,7 +260,7 @@ def _verdict(
         shown = named[name].shown(difference) if name in named else difference
         return Gain(IN_WORDS.get(name, name), shown, score.p_value)
 
-    judges = [name for name, metric in named.items() if not isinstance(metric, WordF1 | Terms)]
+    judges = [name for name, metric in named.items() if not isinstance(metric, EnglishF1 | Terms)]
     main = [name for name in judges if scores[name].role == OPTIMISED] or ["bleu"]
     others = [name for name in judges if name not in main]
     outside = [name for name in scores if name not in judges]
@@ -344,21 +316,6 @@ def _sums(rows: Rows, documents: Documents) -> Rows:
     return np.diff(running[list(documents.starts)], axis=0)
 
 
-def _rows_of_classes(
-    classes: Sequence[WordClass],
-    documents: Documents,
-    texts: EvaluatedTexts,
-    split: Callable[[bytes], list[str]],
-) -> dict[str, Rows]:
-    """Statistics (D, systems, 3) of documents, of classes with a word in the references."""
-    if not classes:
-        return {}
-    rows = class_statistics(classes, texts.hypotheses, texts.references, split)
-    rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
-    by_name = {words.name: rows[:, :, c] for c, words in enumerate(classes)}
-    return {name: counts for name, counts in by_name.items() if counts[..., 2].any()}
-
-
 class _MeanOfLines(MeanScore):
     """The mean of values of lines, of which each system has a file, and so a signature."""
 
@@ -411,17 +368,6 @@ def _scores_of_files(
         path: read_line_scores(path, name, documents, notices, text=named[path]) for path in named
     }
     return [read[path] for path in paths]
-
-
-def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]:
-    """The classes of words that are measured."""
-    lists = {name: read_words(path, notices) for name, path in measures.word_lists}
-    if not measures.word_classes:
-        return [listed_words(name, words) for name, words in lists.items()]
-    counts = None
-    if measures.word_frequencies is not None:
-        counts = read_frequencies(measures.word_frequencies, notices)
-    return english_classes(lists, counts, notices)
 
 
 def _tuning(weights: str | None, notices: Notices) -> Mapping[str, object]:

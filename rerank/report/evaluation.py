@@ -75,21 +75,6 @@ class MetricScore:
 
 
 @dataclass(frozen=True, slots=True)
-class WordClassScore:
-    """Precision, recall and F1 (0 to 100) of the words of a class, and their numbers.
-
-    words: in the output; reference_words: in the references that count. precision: None without
-    words in the output.
-    """
-
-    precision: float | None
-    recall: float | None
-    words: int
-    reference_words: int
-    f1: MetricScore
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
     """BLEU (0 to 100) and length ratio: hypothesis words / reference words."""
 
@@ -136,7 +121,6 @@ class System:
     oracle_share: float | None
     detokenised: Mapping[str, MetricScore]
     scores: Mapping[str, MetricScore]
-    word_classes: Mapping[str, WordClassScore]
     verdict: str | None = None
 
     @property
@@ -159,11 +143,10 @@ class DocumentScores:
 class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline.
 
-    absent_word_classes: asked for, but without a word in the references. objective: of the tuning
-    that the roles of metrics are about. tuning_length_ratio: of what the weights chose on the
-    tuning documents. Both are None where they are not known. changed: of `rerank ablate`, whose
-    systems are contexts: lines by system whose text is not that of the decoding. idle: which
-    language models contribute nothing, where that is known.
+    objective: of the tuning that the roles of metrics are about. tuning_length_ratio: of what the
+    weights chose on the tuning documents. Both are None where they are not known. changed: of
+    `rerank ablate`, whose systems are contexts: lines by system whose text is not that of the
+    decoding. idle: which language models contribute nothing, where that is known.
     """
 
     systems: tuple[System, ...]
@@ -171,7 +154,6 @@ class Evaluation:
     oracle: Score | None
     anti_oracle: Score | None
     seed: int
-    absent_word_classes: tuple[str, ...] = ()
     objective: str | None = None
     tuning_length_ratio: float | None = None
     changed: Mapping[str, int] = field(default_factory=dict)
@@ -224,22 +206,21 @@ class Evaluation:
             columns += _metric_columns([system.detokenised for system in systems])
             tables.append(Table.by_columns(columns).fitted(width))
         tables += [_scores(systems)] if systems[0].scores else []
-        tables += [_word_classes(systems)] if systems[0].word_classes else []
         tests = tests and len(systems) > 1
         tables += [_tests(systems)] if tests else []
         legend = _legend(self, "row" if fitted is whole else "column", tests=tests)
         return "\n".join([*(f"{table.to_text()}\n" for table in tables), *legend]) + "\n"
 
     def to_latex(self) -> str:
-        """A LaTeX table of the systems, for the package booktabs, and one of word classes."""
-        return "\n\n".join([*map(Table.to_latex, self._for_papers()), *self._marked("% ")])
+        """A LaTeX table of the systems, for the package booktabs."""
+        return "\n\n".join([self._for_papers().to_latex(), *self._marked("% ")])
 
     def to_markdown(self) -> str:
-        """A Markdown table of the systems, and one of word classes."""
-        return "\n\n".join([*map(Table.to_markdown, self._for_papers()), *self._marked("")])
+        """A Markdown table of the systems."""
+        return "\n\n".join([self._for_papers().to_markdown(), *self._marked("")])
 
-    def _for_papers(self) -> Iterator[Table]:
-        """A table of what papers print, with marks of significance, and that of word classes."""
+    def _for_papers(self) -> Table:
+        """A table of what papers print, with marks of significance."""
         systems = self.systems
         columns = _columns(systems, ("system", "", "name"))
         for name, first in systems[0].metrics.items():
@@ -252,9 +233,7 @@ class Evaluation:
             columns += _columns(systems, ("better/equal/worse", str, "documents"))
         scores_of_others = [system.scores for system in systems]
         columns += _metric_columns(scores_of_others, form=_OUTSIDE, between=" ")
-        yield Table.by_columns(columns)
-        if systems[0].word_classes:
-            yield _word_classes(systems)
+        return Table.by_columns(columns)
 
     def _marked(self, begin: str) -> list[str]:
         """What the marks say, if there are any."""
@@ -304,10 +283,6 @@ def _numbers(system: System) -> dict[str, object]:
         figures |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
         figures |= {} if score.role is None else {"role": score.role}
         row |= {name: score.score, **{f"{name}_{key}": value for key, value in figures.items()}}
-    for name, words in system.word_classes.items():
-        figures = {"precision": words.precision, "recall": words.recall, "f1": words.f1.score}
-        figures |= {"f1_gain": words.f1.difference, "f1_p": words.f1.p_value}
-        row |= {f"{name}_{key}": value for key, value in figures.items()}
     return row | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
@@ -432,18 +407,6 @@ def _scores(systems: Sequence[System]) -> Table:
     return Table([*columns, *_compared_columns(_OUTSIDE)], rows)
 
 
-def _word_classes(systems: Sequence[System]) -> Table:
-    """Word classes: a row for each class and system."""
-    columns = [Column("words"), Column("system"), Column("number/in\nreferences", str)]
-    columns += [Column(heading, ".2f") for heading in ("precision", "recall", "F1")]
-    rows = []
-    for name, system, score in _by_name(systems, "word_classes"):
-        number = f"{score.words:,}/{score.reference_words:,}"
-        figures = [score.precision, score.recall, score.f1.score, *_compared(score.f1)]
-        rows.append([_title(name, score.f1), system.name, number, *figures])
-    return Table([*columns, *_compared_columns(".2f")], rows)
-
-
 def _tests(systems: Sequence[System]) -> Table:
     """P-values: a row for each metric and system compared."""
     headings = ("sign-flip\ntest p", "paired\nbootstrap p", "sign\ntest p")
@@ -482,14 +445,6 @@ def _legend(result: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
         yield from _legend_of_gains(n, first)
     if result.objective is not None:
         yield f"optimised: in the objective of tuning, {result.objective}; not optimised: not in it"
-    if baseline.word_classes:
-        yield (
-            "precision, recall, F1 of words: of their counts in each sentence, whatever their "
-            "places; the larger of two counts is clipped to the smaller"
-        )
-    if result.absent_word_classes:
-        absent = ", ".join(result.absent_word_classes)
-        yield f"without a word in the references, and left out: {absent}"
     if tests:
         yield from _legend_of_tests(n)
     if result.changed:

@@ -96,30 +96,6 @@ class MeasureOptions:
         default=(),
         metavar="NAME=HYP:FILE",
     )
-    word_classes: bool = option(
-        "Report F1 of classes of English words against the references, too.\n\n"
-        "Pronouns, auxiliaries, other function words, names (capitals inside sentences) and "
-        "content words.",
-        default=False,
-        rare=True,
-    )
-    word_lists: tuple[tuple[str, str], ...] = option(
-        "A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and function "
-        "take the place of the English lists; repeatable.",
-        "--word-list",
-        type=Pair("NAME=FILE", FILE),
-        default=(),
-        metavar="NAME=FILE",
-        rare=True,
-    )
-    word_frequencies: str | None = option(
-        "Lines of a word and its count, for example in the training text, by which --word-classes "
-        "divides content words.",
-        type=FILE,
-        default=None,
-        rare=True,
-        needs={"word_classes": "they divide the content words of --word-classes; add it"},
-    )
     detokenize: str | None = option(
         "Score the texts detokenised, too, by the rules of the Moses detokenizer for a language, "
         "such as en; BLEU with the tokenizer 13a.",
@@ -143,8 +119,7 @@ class MeasureOptions:
     )
 
     def check(self) -> None:
-        """UsageError for two lists of words, or two programs, of one name."""
-        refuse_repeated("--word-list", [name for name, _ in self.word_lists])
+        """UsageError for two programs of one name."""
         programs = [name for name, mark, _ in self._metrics if mark]
         refuse_repeated(
             "--metric",
@@ -156,12 +131,6 @@ class MeasureOptions:
     def _metrics(self) -> list[tuple[str, str, str]]:
         """Name of each metric, the mark of a program, and the program."""
         return [metric.partition(_BY_PROGRAM) for metric in self.metrics or DEFAULT_METRICS]
-
-    @property
-    def files(self) -> list[str]:
-        """Files that are read, but for those of scores."""
-        more = [path for path in (self.word_frequencies, self.weights) if path is not None]
-        return [*(path for _, path in self.word_lists), *more]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -330,7 +330,6 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
         files[f"baseline {i}" if number > 1 else "baseline"] = path
     several = {
         "scores": dict.fromkeys(map(file_of, scores)),
-        "words": options.measures.files,
         "reference": files_of(described.references.references, "reference"),
     }
     for what, paths in several.items():

@@ -1,4 +1,4 @@
-"""`rerank evaluate`: comparisons, classes of words, roles, and what is changed before scoring.
+"""`rerank evaluate`: comparisons, names, roles, and what is changed before scoring.
 
 Scores, intervals and tests have their origins in `tests/golden`; here is what its world has not.
 """
@@ -9,7 +9,6 @@ import csv
 import random
 import sys
 import unicodedata
-from collections import Counter
 from io import StringIO
 from typing import Any
 
@@ -20,6 +19,7 @@ from sacrebleu.metrics.ter import TER
 from support.world import EVALUATE, TUNE, World
 
 import rerank
+from rerank.registry import METRICS
 
 TRUTH: dict[str, Any] = {"bleu": BLEU(tokenize="none"), "chrf": CHRF(), "ter": TER()}
 
@@ -361,17 +361,7 @@ def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -
         assert one["scores"]["qe"]["score"] == ord(one["name"].replace("ours", "b"))
 
 
-# Classes of words
-
-
-def classes(world: World, hypotheses: list[str], references: list[str], options: str) -> Any:
-    """Classes of words of one-sentence texts, each of them a system, against one or more."""
-    files = [f"s{i}" for i, _ in enumerate(hypotheses)]
-    for name, text in zip(files, hypotheses, strict=True):
-        world.write(name, [text])
-    given = [f"--ref={world.write(f'r{i}', [text])}" for i, text in enumerate(references)]
-    command = ["evaluate", "--no-docs", "one", *given, "--baseline", *files, *options.split()]
-    return [one["word_classes"] for one in world.ok(command, "--format", "json").json["systems"]]
+# Names
 
 
 NAMES = {
@@ -387,85 +377,10 @@ NAMES = {
 }
 
 
-def test_names_have_a_capital_inside_a_sentence(world: World) -> None:
-    every = " ".join(f"a {name}" for names in NAMES.values() for name in names)
-    found = classes(world, [*NAMES], [every], "--word-classes")
-    for one, names in zip(found, NAMES.values(), strict=True):
-        # a match shows that they are the names, not only as many
-        precision = None if not names else 100
-        assert (one["names"]["words"], one["names"]["precision"]) == (len(names), precision)
-
-
-def test_counts_of_listed_words_are_clipped_and_the_best_reference_counts(world: World) -> None:
-    """By definition, of drawn texts; with one reference, matches are sacrebleu's unigrams'."""
-    rng = random.Random(3)
-    draw = [
-        " ".join(rng.choices(["a", "e", "b", "A", "&apos;m"], k=rng.randrange(7))) for _ in "x" * 43
-    ]
-    world.write("list", ["a", "E", "'m"])
-    *hypotheses, one, two, three = draw
-
-    def row(text: str, reference: str) -> tuple[int, int, int]:
-        ours, theirs = (
-            Counter(w for w in x.lower().replace("&apos;", "'").split() if w in ("a", "e", "'m"))
-            for x in (text, reference)
-        )
-        return (ours & theirs).total(), ours.total(), theirs.total()
-
-    def f1(counts: tuple[int, int, int]) -> float:
-        matches, *both = counts
-        return 2 * matches / sum(both) if any(both) else 1.0
-
-    for references in ([one], [one, two, three], [three, two]):
-        found = classes(world, hypotheses, references, "--word-list own=list")
-        for text, own in zip(hypotheses, found, strict=True):
-            matches, words, others = max((row(text, r) for r in references), key=f1)
-            assert (own["own"]["words"], own["own"]["reference_words"]) == (words, others)
-            assert own["own"]["f1"]["score"] == pytest.approx(
-                200 * matches / max(words + others, 1)
-            )
-            share = {"precision": words, "recall": others}
-            for name, n in share.items():
-                assert own["own"][name] == (pytest.approx(100 * matches / n) if n else None)
-    lower = [x.lower() for x in hypotheses if "&" not in x and "b" not in x]
-    plain = one.lower().replace("b", "").replace("&apos;m", "")
-    found = classes(world, lower, [plain], "--word-list own=list")
-    for text, own in zip(lower, found, strict=True):
-        truth = TRUTH["bleu"].corpus_score([text], [[plain]])
-        f = 200 * truth.counts[0] / max(truth.totals[0] + truth.ref_len, 1)
-        assert own["own"]["f1"]["score"] == pytest.approx(f)
-
-
-def test_content_words_are_divided_by_frequency_and_lists_stand_in_for_the_english_ones(
-    world: World,
-) -> None:
-    text = "The house , the Tree . sea 7 moon Ich he doch sah"
-    world.write("counts", ["house 4", "HOUSE\t5", "tree 10", "sea 1000", "&apos;s 5"])
-    _, found = classes(world, [text] * 2, [text], "--word-classes --word-frequencies counts")
-    counts = {name: one["words"] for name, one in found.items()}
-    assert counts == {
-        **{"pronouns": 1, "function": 2, "names": 2, "content": 7},
-        **{"content 0": 4, "content 1-9": 1, "content 10-99": 1, "content 1000+": 1},
-    }
-    world.write("ich", ["ich"])
-    world.write("doch", ["doch"])
-    lists = "--word-classes --word-list pronouns=ich --word-list links=doch"
-    _, found = classes(world, [text] * 2, [text], lists)
-    counts = {name: one["words"] for name, one in found.items()}
-    assert counts == {"pronouns": 1, "function": 2, "names": 1, "content": 7, "links": 1}
-    assert [*found][-1] == "links"
-
-
-def test_a_class_that_the_references_lack_is_left_out_by_name(world: World) -> None:
-    world.write("never", ["zebra"])
-    world.write("lit", ["lit"])
-    lists = "--word-list never=never --word-list lit=lit"
-    assert world.ok(f"{EVALUATE} {lists} --format json").json["absent_word_classes"] == ["never"]
-    text = world.ok(f"{EVALUATE} {lists}").out
-    assert "\nwithout a word in the references, and left out: never\n" in text
-    rows = [line.split() for line in text.splitlines() if line.startswith("lit ")]
-    assert rows[0][:6] == ["lit", "base.txt", "1/1", "100.00", "100.00", "100.00"]
-    assert rows[1][:5] == ["lit", "hyp.txt", "0/1", "0.00", "0.00"]  # without precision
+@pytest.mark.parametrize(("text", "names"), NAMES.items())
+def test_names_have_a_capital_inside_a_sentence(text: str, names: list[str]) -> None:
+    metric: Any = METRICS["names"]()
+    assert metric.items(text.split()) == names
 
 
 # Roles of metrics
@@ -473,14 +388,13 @@ def test_a_class_that_the_references_lack_is_left_out_by_name(world: World) -> N
 
 def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: World) -> None:
     write(world, 4, "base", "ours")
-    world.write("list", ["a"])
     for name in ("base", "ours"):
         world.write(f"{name}.comet", range(12))
     objective = "0.5 corpus chrF2 + 2 corpus comet − 5 |length ratio − 0.980|"
     made = {"objective": objective}
     world.weights("w.json", {"LM0": 1}, provenance=made)
     command = (
-        "evaluate --docs docs --ref ref --baseline base ours --weights w.json --word-list a=list "
+        "evaluate --docs docs --ref ref --baseline base ours --weights w.json "
         "--scores comet=base:base.comet --scores comet=ours:ours.comet --detokenize en"
     )
     found = world.ok(f"{command} --format json").json
@@ -495,7 +409,6 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
         assert {name: one["role"] for name, one in system["detokenised"].items()} == {
             name: tuned[name] for name in TRUTH
         }
-        assert system["word_classes"]["a"]["f1"]["role"] == "not optimised"
     text = world.ok(f"{command} --tests").out
     assert f"\noptimised: in the objective of tuning, {objective}; not optimised" in text
     assert "\nchrF2 (optimised)     ours" in text

@@ -540,12 +540,11 @@ def test_what_cannot_stand_beside_a_decoding(given: str, said: str, traced: Worl
 def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
     for name in ("one", "other"):
         traced.write(f"{name}.comet", [len(name) / 4 + n for n in range(24)])
-    traced.write("list", ["lit"])
     choices = [json.loads(line)["texts"] for line in traced.lines("t")]
     for name, key in (("one", "first"), ("other", "chosen")):
         traced.write(name, [texts[key] for texts in choices])
     traced.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus BLEU"})
-    more = "-m ter --word-list lit=list --weights w.json --tokenize 13a --seed 3"
+    more = "-m ter --weights w.json --tokenize 13a --seed 3"
     own = "--scores comet=baseline:one.comet --scores comet=decoded:other.comet"
     truth = traced.ok(
         f"evaluate --docs docs --ref ref --baseline one other {more} --format json "
@@ -556,7 +555,6 @@ def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
         assert {**a, "name": ""} == {**b, "name": ""}
     text = page(traced, f"{more} {own}").text
     assert "comet, not optimised" in text
-    assert "F1 of classes of words" in text
     assert "Optimised: the weights were tuned for it (corpus BLEU)" in text
     assert "without held-out figures" in text
 

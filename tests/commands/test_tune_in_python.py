@@ -214,10 +214,9 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "decoder": (lambda: decode(search="smc"), SCALE),
     "trace": (lambda: [*Reranker({"tm": 1.0}, search="smc").trace(TALKS)], SCALE),
-    "reading": (lambda: rerank.read("list", diverse=True), "diverse: it needs top=K, the number"),
     "page": (
-        lambda: report(word_frequencies="f"),
-        'word_frequencies="f": they divide the content words of word_classes=True; add it',
+        lambda: report(curve=[("lm", "c")]),
+        "curve=[('lm', 'c')]: for the figures of figures=DIR; give it",
     ),
     "source": (
         lambda: evaluate(metrics=["terms"]),

@@ -255,10 +255,6 @@ def mean(row: Any) -> float:
     return float(row[0] / row[1])
 
 
-def f1(row: Any) -> float:
-    return float(200 * row[0] / max(row[1] + row[2], 1))
-
-
 def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) -> None:
     reference, both = small.lines("dev.ref"), [firsts(small), texts(small, WEIGHTS)]
     systems = stored("evaluate.json")["systems"]
@@ -272,22 +268,7 @@ def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) 
     rows = [np.stack([[own[s].sum(), 2] for s in SPANS]) for own in comet]
     for system, own in zip(systems, compare(rows, mean), strict=True):
         agree(system["scores"]["comet"], own)
-    rows = [np.array([letters(own[s], reference[s]) for s in SPANS]) for own in both]
-    for system, own, counts in zip(systems, compare(rows, f1), rows, strict=True):
-        found, (matches, words, others) = system["word_classes"]["letters"], counts.sum(axis=0)
-        agree(found["f1"], own)
-        assert (found["words"], found["reference_words"]) == (words, others)
-        agree(found, {"precision": 100 * matches / words, "recall": 100 * matches / others})
     agree_in_summary(small, systems, reference, both)
-
-
-def letters(ours: list[str], theirs: list[str]) -> list[int]:
-    """Matches of words of a list, and their numbers."""
-    found = np.zeros(3, dtype=int)
-    for texts in zip(ours, theirs, strict=True):
-        own, right = (Counter(w for w in x.split() if w in ("lamp", "lit", "she")) for x in texts)
-        found += [(own & right).total(), own.total(), right.total()]
-    return found.tolist()
 
 
 def agree_in_summary(small: World, systems: Any, reference: Any, both: list[list[str]]) -> None:

@@ -103,7 +103,6 @@ def fill(world: World, models: Path) -> None:
     columns = "3 LM0_0 TM0_0 TM0_1"
     world.write("features.dat", extracted("FEATURES", columns, features_of))
     world.write("scores.dat", extracted("SCORES", "9 BLEU", counts_of))
-    world.write("letters", ["lamp", "LIT", "she"])
     world.write("init.opt", ["1 0.5 0.25", "0 0 0", "1 1 1"])
     for name, step in ((OURS, 5), (BASE, 3)):
         world.write(f"{name}.comet", [i % step / 4 for i in range(len(DOCUMENTS))])
@@ -233,7 +232,7 @@ CASES = (
     Case(DECODE, files=DECODED),
     Case(
         f"evaluate --docs dev.docs --ref dev.ref --kbest dev.kbest --baseline base.txt out.txt "
-        f"{SCORES} --word-list letters=letters --detokenize en",
+        f"{SCORES} --detokenize en",
         ALL,
         before=(FIRST, DECODE),
     ),

@@ -107,6 +107,8 @@ FAULTS = [
     *(Fault(f"--lm-eval-model-{name}", f"lm-eval {given}", told, {**TWICE, "m": Model(model, shape)}, exit) for name, given, model, shape, told, exit in UNFIT),
     Fault("--demo-folder-in-use", "demo --out .", "expected a new or empty folder", exit=2),
     Fault("--pairs-without-items", f"{PAIRS} --class own --word-list own=list", r"dev\.kbest: expected candidates that differ in one", {"list": "zebra\n"}),
+    *(Fault(f"--pairs-list-{name}", f"{PAIRS} --class own --word-list own=list", f"list{told}", {"list": content})
+      for name, content, told in (("two-words", "a\nb c\n", ":2: expected one word a line, found 2: 'b c'"), ("no-word", "\n", ": expected a word a line, found no word"))),
     Fault("71-metric-misspelt", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out o.json --objective bleuu", r"bleuu", exit=2),
     Fault("--warning-before-an-error", DECODE, (r"warning: 1 x CRLF line ends", r"rerank: dev\.kbest:2:"), {"dev.kbest": "0 ||| it ||| LM0= 1 TM0= 1 1 WP0= 1 ||| 1\r\nnone\n"}),
 ]

@@ -35,7 +35,6 @@ OPTIONS = (
     ("standard-input-twice", "- -", "only one input can be -", ""),
     ("detruecase-alone", "--detruecase", "add --detokenize", "--detruecase --detokenize en"),
     ("detokenize-name", "--detokenize english", "expected a language as two letters, such as en or", "--detokenize en"),
-    ("frequencies-alone", "--word-frequencies c", "c: they divide .*; add it", ""),
     ("test-set-without-pair", "--test-set wmt23", "expected both or none; give both", ""),
     ("test-set-and-references", "-t wmt23 -l ru-en", "expected --ref or --test-set, found both", ""),
     ("metric-without-source", "-m terms", "terms: it needs the source; give --source FILE", "-m terms --source dev.src"),
@@ -56,15 +55,6 @@ VALUES = (
     ("short", "1\n0\n", r"hyp\.comet:3: expected 4 lines as hyp\.txt has, found 2; write one"),
     ("long", "1\n0\n1\n0\n\n1\n", r"hyp\.comet:5: expected 4 lines as hyp\.txt has, found 6"),
     ("very-long", "1\n" * 9999, r"expected 4 lines as hyp\.txt has, found 1,004 or more"),
-)
-# files of words
-CLASSES = "--word-classes --word-frequencies f"
-WORDS = (
-    ("two-words", "a\nb c\n", "--word-list own=f", "f:2: expected one word a line, found 2: 'b c'"),
-    ("no-word", "\n", "--word-list own=f", "f: expected a word a line, found no word"),
-    ("count-missing", "a 1\nthe\n", CLASSES, "f:2: expected a w"),
-    ("count-third", "a 1\nthe 3 4\n", CLASSES, "f:2: expected a w"),
-    ("count-negative", "a 1\nthe -1\n", CLASSES, "f:2: expected a w"),
 )
 TRACES = (
     ("sentence-too-large", "".join(CHOICE % ("evening", t) for t in range(3)), "t: expected sentences of the documents, each once, found sentence 2 of 'evening'"),
@@ -87,7 +77,6 @@ OTHERS = r"s: expected a summary of the same documents, %s; write it with rerank
 FAULTS = [
     *(Fault(f"--evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}") for name, given, told, cure in OPTIONS),
     *(Fault(f"--evaluate-values-{name}", f"{EVALUATE} {COMET}", told, {**NUMBERS, "hyp.comet": content}, cure=NUMBERS) for name, content, told in VALUES),
-    *(Fault(f"--evaluate-words-{name}", f"{EVALUATE} {given}", told, {"f": content}, cure={"f": "the 3\n" if given == CLASSES else "it\n"}) for name, content, given, told in WORDS),
     *(Fault(f"--evaluate-weights-{name}", f"{EVALUATE} --weights tuned.json", OBJECTIVE, {"tuned.json": TUNED % made}, cure={"tuned.json": TUNED % '{"objective": "corpus BLEU"}'})
       for name, made in (("without", "{}"), ("unknown", '{"objective": "some"}'))),
     Fault("--evaluate-lengths-before-the-list", f"{EVALUATE} --kbest broken.gz", r"hyp\.txt: expected 4 lines as dev\.docs has, found 1;",
