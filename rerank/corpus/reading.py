@@ -123,8 +123,8 @@ class DocumentOptions:
     docs: str | None = option(
         "Document ids, one line per source sentence; or another format of `rerank list "
         "document-formats`.\n\n"
-        "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, a "
-        "table DOCID START END, text with blank lines between documents.",
+        "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, text "
+        "with blank lines between documents.",
         type=FILE,
         default=None,
     )

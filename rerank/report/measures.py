@@ -263,15 +263,6 @@ class Page:
         default=None,
         metavar="DIR",
     )
-    curves: tuple[tuple[str, str], ...] = option(
-        "Learning curve of train-lm --curve for the figures; repeatable.",
-        "--curve",
-        type=Pair("NAME=FILE, for example codclm=codclm.curve", FILE),
-        default=(),
-        metavar="NAME=FILE",
-        rare=True,
-        needs={"figures": "for the figures of --figures DIR; give it"},
-    )
 
 
 @record

@@ -214,10 +214,6 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "decoder": (lambda: decode(search="smc"), SCALE),
     "trace": (lambda: [*Reranker({"tm": 1.0}, search="smc").trace(TALKS)], SCALE),
-    "page": (
-        lambda: report(curve=[("lm", "c")]),
-        "curve=[('lm', 'c')]: for the figures of figures=DIR; give it",
-    ),
     "source": (
         lambda: evaluate(metrics=["terms"]),
         'metrics="terms": it needs the source; give sources=…',

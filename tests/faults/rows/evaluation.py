@@ -96,7 +96,6 @@ FAULTS = [
     Fault("--report-baseline-longer", f"{REPORT} --baseline b", r"b: expected as many sentences as t has, found more", {"t": TRACE, "b": TRACE * 2}, cure={"b": TRACE}),
     Fault("--report-baseline-trace-and-text", f"{REPORT} --baseline b --baseline base.txt", "expected texts or one trace, found both", {"t": TRACE, "b": TRACE}, 2, f"{REPORT} --baseline base.txt"),
     Fault("--report-of-standard-input", "report --trace - --docs dev.docs --ref dev.ref", r"-: a trace is read twice; give the name of a file", exit=2, stdin=TRACE.encode(), cure=({"t": TRACE}, REPORT)),
-    Fault("--report-curve-without-figures", f"{REPORT} --curve lm=c", r"--figures DIR; give it", {"t": TRACE, "c": "update\tepoch\n"}, 2, REPORT),
     *(Fault(f"--report-summary-{name}", f"{REPORT} --summary s", OTHERS % told, {"t": TRACE, "s": SUMMARY.replace(old, new)}, cure={"s": SUMMARY}) for name, old, new, told in SUMMARIES),
     Fault("--explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
     Fault("--explain-no-such-sentence", "explain t town:7", "t has no sentence 7 of 'town'", {"t": TRACE}, 2, "explain t town:1"),
