@@ -211,9 +211,6 @@ R213 warning detokenised-text: {text=references} look detokenised, {others=hypot
 R214 warning mixed-escaping: mixed escaping: {ours=hypotheses} contain {escape=&apos;} and similar,
   {theirs=references} do not
   > {cure=unescape the hypotheses with Moses' deescape-special-chars.perl}
-R215 warning mixed-escaping-of-references: mixed escaping: this reference contains {escape=&apos;}
-  and similar, another one does not
-  > {cure=unescape it with Moses' deescape-special-chars.perl}
 R216 warning mixed-normal-forms: {ours=hypotheses} in Unicode form NFD, {theirs=references} in NFC:
   equal words differ
   > give --normalize nfc

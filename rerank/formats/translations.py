@@ -28,7 +28,7 @@ from rerank.corpus.documents import (
     shown_name,
 )
 from rerank.corpus.preparation import note_preparation
-from rerank.corpus.spelling import note_mixed_escapes
+from rerank.corpus.spelling import Spelling, note_spelling
 from rerank.corpus.text_profile import profile_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
@@ -392,15 +392,16 @@ def complete(
                 notices.add(kind, source=text.name, line=n)
         columns.append(lines)
     names = [text.name for text in texts]
-    note_mixed_escapes(names, columns, notices)
     for name, column in zip(names[1:], columns[1:], strict=True):
         if column == columns[0]:
             notices.add("equal-references", source=name, first=names[0])
             continue
         called = {f"references in {name}": column, f"references in {names[0]}": columns[0]}
         note_alignment(called, notices, source=name)
+        spelled = {side: Spelling.of(lines) for side, lines in called.items()}
+        known = note_spelling(spelled, notices, source=name)
         profiles = {side: profile_of(lines) for side, lines in called.items()}
-        note_preparation(profiles, notices, source=name)
+        note_preparation(profiles, notices, source=name, explained=known)
     return [list(sentence) for sentence in zip(*columns, strict=True)]
 
 
