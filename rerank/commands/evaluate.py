@@ -147,13 +147,6 @@ class PrintedEvaluation:
         "always.",
         default=False,
     )
-    tests: bool = option(
-        "Print a table of the p-values of all tests, too; JSON and TSV have them always.\n\n"
-        "Sign-flip (approximate randomisation), paired bootstrap (that of sacrebleu, which "
-        "is too low) and sign test, over documents.",
-        default=False,
-        rare=True,
-    )
     score_only: bool = option(
         "Print only the scores of each HYP, a line each, its metrics parted by TABs.",
         "--score-only",
@@ -204,7 +197,7 @@ def evaluate(options: EvaluateOptions) -> int:
         with fitting(width()):
             if printed.per_document:
                 show(result.documents_table().to_text() + "\n", for_people=True)
-            text = result.to_text(width(), tests=printed.tests)
+            text = result.to_text(width())
         show(text.removesuffix("\n"), for_people=True)
     elif printed.per_document and printed.form != "json":
         if printed.form != "tsv":

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice, pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from rerank.corpus.alignment import note_alignment
@@ -46,7 +45,6 @@ from rerank.registry import SIDE_INFORMATION
 
 Files = Mapping[str, str | Path]
 SOURCE = "source"  # the kind of side information that are the source lines
-NO_FILES: Files = MappingProxyType({})
 _OTHER_SET = "is it the file of another test set?"
 MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
 _PLACEHOLDERS = (  # of WMT and Moses' tools; of pandas, Python and JSON

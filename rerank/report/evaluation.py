@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from rerank.metrics.significance import (
-    BOOTSTRAP_TYPE_I_ERRORS,
     DRAWS,
     FEWEST_DOCUMENTS,
     MOST_EXACT,
@@ -188,11 +187,10 @@ class Evaluation:
         """The table of BLEU and documents, for notebooks; `to_text` has the others."""
         return Table.by_columns(_bleu_columns(self.systems)).to_html()
 
-    def to_text(self, width: int | None = None, *, tests: bool = False) -> str:
+    def to_text(self, width: int | None = None) -> str:
         """BLEU and documents; below, other metrics; then a legend.
 
-        Systems are columns where as rows they would take more than `width` characters. tests: with
-        a table of the p-values of all tests.
+        Systems are columns where as rows they would take more than `width` characters.
         """
         systems = self.systems
         whole = Table.by_columns(_bleu_columns(systems))
@@ -206,9 +204,7 @@ class Evaluation:
             columns += _metric_columns([system.detokenised for system in systems])
             tables.append(Table.by_columns(columns).fitted(width))
         tables += [_scores(systems)] if systems[0].scores else []
-        tests = tests and len(systems) > 1
-        tables += [_tests(systems)] if tests else []
-        legend = _legend(self, "row" if fitted is whole else "column", tests=tests)
+        legend = _legend(self, "row" if fitted is whole else "column")
         return "\n".join([*(f"{table.to_text()}\n" for table in tables), *legend]) + "\n"
 
     def to_latex(self) -> str:
@@ -375,52 +371,23 @@ def _other_columns(systems: Sequence[System]) -> _Columns:
     return columns + _columns(systems, *shown)
 
 
-def _compared_columns(form: str) -> list[Column]:
-    """Columns of what `_compared` returns."""
-    return [
-        *(Column("95%", _ends(form)), Column("gain", f"+{form}")),
-        *(Column("95%", _ends(f"+{form}")), Column("p", p_value)),
-    ]
-
-
-def _compared(score: MetricScore) -> list[Any]:
-    """The interval of a score, and, but for the baseline's, the gain, its interval and p."""
-    if score.difference is None:
-        return [score.interval]
-    return [score.interval, score.difference, score.difference_interval, score.p_value]
-
-
-def _by_name(systems: Sequence[System], kind: str) -> Iterator[tuple[str, System, Any]]:
-    """Name, system, and what the system has of this name, of all of a kind; names first."""
-    for name in getattr(systems[0], kind):
-        for system in systems:
-            yield name, system, getattr(system, kind)[name]
-
-
 def _scores(systems: Sequence[System]) -> Table:
-    """Means of other tools: a row for each metric and system."""
-    columns = [Column("metric"), Column("system"), Column("mean", _OUTSIDE)]
-    rows = [
-        [_title(name, score), system.name, score.score, *_compared(score)]
-        for name, system, score in _by_name(systems, "scores")
+    """Means of other tools: a row for each metric and system, compared with the first one's."""
+    columns = [
+        *(Column("metric"), Column("system"), Column("mean", _OUTSIDE)),
+        *(Column("95%", _ends(_OUTSIDE)), Column("gain", f"+{_OUTSIDE}")),
+        *(Column("95%", _ends(f"+{_OUTSIDE}")), Column("p", p_value)),
     ]
-    return Table([*columns, *_compared_columns(_OUTSIDE)], rows)
-
-
-def _tests(systems: Sequence[System]) -> Table:
-    """P-values: a row for each metric and system compared."""
-    headings = ("sign-flip\ntest p", "paired\nbootstrap p", "sign\ntest p")
-    columns = [Column("metric"), Column("system"), Column("gain", str)]
-    columns += [Column(heading, p_value) for heading in headings]
     rows = []
-    for name, system, score in _by_name(systems, "all_scores"):
-        if score.difference is not None:
-            gain = f"{score.difference:+{_OUTSIDE if name in system.scores else '.2f'}}"
-            rows.append([_title(name, score), system.name, gain, *astuple(score.p_values)])
+    for name, first in systems[0].scores.items():
+        for system in systems:
+            score = system.scores[name]
+            row = [_title(name, first), system.name, score.score, score.interval]
+            rows.append([*row, score.difference, score.difference_interval, score.p_value])
     return Table(columns, rows)
 
 
-def _legend(result: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
+def _legend(result: Evaluation, first: str) -> Iterator[str]:
     """What is said below the tables; first: where the baseline stands, the first of these."""
     n, sentences = len(result.documents), sum(d.sentences for d in result.documents)
     baseline = result.systems[0]
@@ -445,8 +412,6 @@ def _legend(result: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
         yield from _legend_of_gains(n, first)
     if result.objective is not None:
         yield f"optimised: in the objective of tuning, {result.objective}; not optimised: not in it"
-    if tests:
-        yield from _legend_of_tests(n)
     if result.changed:
         counts = "; ".join(f"{name} {count:,}" for name, count in result.changed.items())
         yield f"changed: {counts}\n{_CONTEXTS}"
@@ -472,21 +437,3 @@ def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
             f"documents, {patterns} patterns; significant: p < {SIGNIFICANT:g}"
         )
     yield "sign test p: of the numbers of better and worse documents, however large each gain is"
-
-
-def _legend_of_tests(n_documents: int) -> Iterator[str]:
-    """What each p-value of the table of tests is of."""
-    if n_documents >= FEWEST_DOCUMENTS:
-        exact = "exact" if n_documents <= MOST_EXACT else "approximate"
-        yield (
-            f"sign-flip test p: that above; it is {exact} randomisation, which swaps the outputs "
-            "of documents"
-        )
-        shares = ", ".join(f"{p:.0%} with {n:,}" for n, p in BOOTSTRAP_TYPE_I_ERRORS.items())
-        yield (
-            "paired bootstrap p: of the same gain, as sacrebleu computes it; resampled gains that "
-            f"exceed their mean by as much, over documents, {RESAMPLES:,} resamples. It is too "
-            "low: without a true difference it is below 0.05 in so many of the comparisons: "
-            f"{shares} documents; the sign-flip test p in 5%"
-        )
-    yield "sign test p, of each metric: of documents better and worse by that metric"
