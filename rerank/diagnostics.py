@@ -149,9 +149,6 @@ R145 warning unread-texts: further text of candidates that is not read
   > nothing to do, or write it as a candidate
 R146 warning unread-reference: reference in a list, which is not read
   > give --ref a file of references
-R147 warning sample-in-id: id with a part that seems to name a sample, as texts that differ in it
-  alone are alike; read as a sentence each
-  > if it is a sample, leave the part out
 R148 warning further-id: further id, not read, though it counts otherwise than what is read
   > to have it read, write it at the key custom_id
 R149 note failed-answer: answer without candidates, as of a request that failed, read as an empty
@@ -214,9 +211,6 @@ R213 warning detokenised-text: {text=references} look detokenised, {others=hypot
 R214 warning mixed-escaping: mixed escaping: {ours=hypotheses} contain {escape=&apos;} and similar,
   {theirs=references} do not
   > {cure=unescape the hypotheses with Moses' deescape-special-chars.perl}
-R215 warning mixed-escaping-of-references: mixed escaping: this reference contains {escape=&apos;}
-  and similar, another one does not
-  > {cure=unescape it with Moses' deescape-special-chars.perl}
 R216 warning mixed-normal-forms: {ours=hypotheses} in Unicode form NFD, {theirs=references} in NFC:
   equal words differ
   > give --normalize nfc

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from lm.comparisons import Block
     from rerank.formats.contrastive import ContrastiveItem
-    from rerank.metrics.accuracy import Array, Outcomes
+    from rerank.metrics.significance import Array, Outcomes
     from rerank.report.language_models import (
         CoherenceReport,
         ContrastiveReport,
@@ -273,7 +273,7 @@ def next_sentence(options: NextSentenceOptions, notices: Notices) -> NextSentenc
     import numpy as np
 
     from rerank.formats.translations import check_files
-    from rerank.metrics.accuracy import SCORES, outcomes_of
+    from rerank.metrics.significance import SCORES, outcomes_of
     from rerank.report.language_models import ModelFacts, NextSentenceReport
     from rerank.scorers.text_models import open_text_models
 

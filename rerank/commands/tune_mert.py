@@ -263,7 +263,6 @@ def _provenance(
         **task.features.entries(task.names),
         "search": {"method": search.method, **options},
         "top": lists.top,
-        "diverse": lists.diverse,
         **({"normalize": AS_NFC} if lists.in_nfc else {}),
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {},

@@ -102,20 +102,6 @@ def values_of(
     return [float(value) for value in metric.scores(rows.sum(axis=0))]
 
 
-def by_domain(
-    documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int
-) -> dict[str, list[MetricScore]]:
-    """BLEU of the systems in the documents of each domain, if there are several domains."""
-    named = [documents.domains.get(name) for name in documents.ids]
-    if len({*named}) < 2:
-        return {}
-    rows, n_references = _rows(bleu, documents, texts), len(texts.references[0])
-    return {
-        domain: compared(bleu, rows[[name == domain for name in named]], n_references, seed, None)
-        for domain in dict.fromkeys(filter(None, named))
-    }
-
-
 def leads(documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int) -> list[MetricScore]:
     """BLEU of the second system against each of those behind it."""
     rows, n_references = _rows(bleu, documents, texts), len(texts.references[0])

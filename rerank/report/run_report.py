@@ -33,7 +33,6 @@ from rerank.report.comparison import (
     EvaluatedTexts,
     SystemText,
     announce_programs,
-    by_domain,
     evaluate,
     leads,
     values_of,
@@ -85,8 +84,8 @@ class ReportedDocument:
 
     BLEU is None without references. by_context: sentences whose text would be another without
     context, None where no score depends on other sentences; exact, gap, score_gain: of a summary;
-    shown: its first changed sentences, None for a document that is only counted; domain: None where
-    no file tells it; better, worse: changed sentences that are so by chrF, None without references.
+    shown: its first changed sentences, None for a document that is only counted; better, worse:
+    changed sentences that are so by chrF, None without references.
     """
 
     id: str
@@ -99,7 +98,6 @@ class ReportedDocument:
     gap: float | None
     score_gain: float | None
     shown: Sequence[ChangedSentence] | None
-    domain: str | None = None
     better: int | None = None
     worse: int | None = None
 
@@ -118,10 +116,9 @@ class RunReport:
     evaluation: of the baseline, the decoding and other outputs, None without references; baseline:
     what it is; rivals: BLEU of the texts of which it is the best; search: figures of the summary;
     weights: by feature; remarks: about them; tuning: their provenance; inputs: (what it is, file
-    name, first digits of SHA-256); commands: of the tuning, the decoding and the page; domains:
-    BLEU in the documents of each domain, if there are several; without_context: BLEU of what would
-    be chosen without context, None where that is not known; leads: BLEU of the decoding against
-    each other output.
+    name, first digits of SHA-256); commands: of the tuning, the decoding and the page;
+    without_context: BLEU of what would be chosen without context, None where that is not known;
+    leads: BLEU of the decoding against each other output.
     """
 
     title: str
@@ -137,7 +134,6 @@ class RunReport:
     commands: Mapping[str, str] = field(default_factory=dict)
     baseline: str = FIRST
     rivals: Mapping[str, float] = field(default_factory=dict)
-    domains: Mapping[str, Sequence[MetricScore]] = field(default_factory=dict)
     without_context: float | None = None
     leads: Mapping[str, MetricScore] = field(default_factory=dict)
 
@@ -151,7 +147,6 @@ class RunReport:
             "documents": [
                 {**asdict(document), "gain": document.gain} for document in self.documents
             ],
-            "domains": {name: [*map(asdict, scores)] for name, scores in self.domains.items()},
             "leads": {name: asdict(lead) for name, lead in self.leads.items()},
         }
 
@@ -262,18 +257,13 @@ def report_of(
 
 
 def _with_bleu(report: RunReport, decoding: Decoding, bleu: Bleu, seed: int) -> RunReport:
-    """The report with BLEU of each domain, without context, and against each other output."""
+    """The report with BLEU without context, and against each other output."""
     documents, texts, without_context = decoding.documents, decoding.texts(), None
     if report.explanation.by_context is not None:
         alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
         (without_context,) = values_of(alone, bleu, documents)
-    both = replace(texts, systems=texts.systems[:2])
-    return replace(
-        report,
-        domains=by_domain(documents, both, bleu, seed),
-        without_context=without_context,
-        leads=dict(zip(decoding.others, leads(documents, texts, bleu, seed), strict=True)),
-    )
+    others = dict(zip(decoding.others, leads(documents, texts, bleu, seed), strict=True))
+    return replace(report, without_context=without_context, leads=others)
 
 
 def _documents(options: ReportOptions, notices: Notices) -> tuple[Documents, References]:
@@ -553,7 +543,6 @@ def reported_documents(
                 search.get("gap"),
                 None if score is None or first is None else score - first,
                 shown,
-                decoding.documents.domains.get(name),
                 None if gains is None else sum(gain >= LEAST for gain in gains.values()),
                 None if gains is None else sum(gain <= -LEAST for gain in gains.values()),
             )

@@ -1,4 +1,4 @@
-"""`rerank evaluate`: comparisons, classes of words, roles, and what is changed before scoring.
+"""`rerank evaluate`: comparisons, names, roles, and what is changed before scoring.
 
 Scores, intervals and tests have their origins in `tests/golden`; here is what its world has not.
 """
@@ -19,6 +19,7 @@ from sacrebleu.metrics.ter import TER
 from support.world import EVALUATE, TUNE, World
 
 import rerank
+from rerank.registry import METRICS
 
 TRUTH: dict[str, Any] = {"bleu": BLEU(tokenize="none"), "chrf": CHRF(), "ter": TER()}
 
@@ -322,6 +323,28 @@ def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -
     values = "--scores qe=a:a.qe --scores qe=b:b.qe --scores qe=ours:b.qe"
     for one in systems(world, f"{files} -m chrf {beside} {values}"):
         assert one["scores"]["qe"]["score"] == ord(one["name"].replace("ours", "b"))
+
+
+# Names
+
+
+NAMES = {
+    "Anna saw Ben and I left .": ["Ben"],
+    "he left . Then Carla came": ["Carla"],
+    'he said , " Come , Dora ! "': ["Dora"],
+    "- Yes . - Good , Emil": ["Emil"],
+    "WHAT DID HE SAY": [],
+    "the NATO and the EU": ["NATO", "EU"],
+    "3 Swiss and Österreich": ["Swiss", "Österreich"],
+    "nobody here": [],
+    "": [],
+}
+
+
+@pytest.mark.parametrize(("text", "names"), NAMES.items())
+def test_names_have_a_capital_inside_a_sentence(text: str, names: list[str]) -> None:
+    metric: Any = METRICS["names"]()
+    assert metric.items(text.split()) == names
 
 
 # Roles of metrics

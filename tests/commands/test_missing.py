@@ -44,7 +44,7 @@ def gap(world: World) -> World:
     [
         "first --kbest {}",
         "score --kbest {} --scores qe={qe} --docs dev.docs",
-        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json --diverse --top 1",
+        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json --top 1",
         "decode --kbest {} --docs apart --allow-interleaved --scores qe={qe} --weights w.json",
     ],
 )

@@ -376,7 +376,6 @@ def test_a_weights_file_says_how_it_was_made(
         "random_starts": 2,
         "threads": 1,
         "top": 3,
-        "diverse": False,
         "ranges": {},
         "objective": "corpus BLEU − 1 (1 − cosine with the start)",
         "tuned": ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"],

@@ -253,10 +253,6 @@ def mean(row: Any) -> float:
     return float(row[0] / row[1])
 
 
-def f1(row: Any) -> float:
-    return float(200 * row[0] / max(row[1] + row[2], 1))
-
-
 def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) -> None:
     reference, both = small.lines("dev.ref"), [firsts(small), texts(small, WEIGHTS)]
     systems = stored("evaluate.json")["systems"]
