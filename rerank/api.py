@@ -369,12 +369,12 @@ def tune(
     elif scoring.features.agreement or (begin is not None and AGREEMENT in begin.dense):
         add_agreement(run)
     plan.check(ranges=bool(ranges), start=bool(begin or of_systems))
-    searching = tuning_search(scoring.searching.chosen(), plan)
+    searching = tuning_search(scoring.searching.chosen(), plan, begin)
     result = tune_documents(
         run,
         _texts("references", references, sizes=sizes),
         plan.objective.load_metrics(),
-        run.choose_search(searching.at(begin) if begin else searching, log.info),
+        run.choose_search(searching, log.info),
         features=TunedFeatures(features, begin, source, ranges, **of_systems),
         plan=plan,
     )

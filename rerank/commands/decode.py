@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from decoders.result import SearchResult
     from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
+    from rerank.notices import Printer
     from rerank.runs.lists import ListSource
-    from rerank.runs.results import DocumentResult
-    from rerank.runs.run import DecodedDocument, Run
+    from rerank.runs.results import CorpusResult, DocumentResult
+    from rerank.runs.run import DecodedDocument, LinearModel, Run
     from rerank.runs.search import Search
     from rerank.scorers.features import DocumentFeatures
 
@@ -127,18 +128,16 @@ def decode(options: DecodeOptions) -> None:
     from rerank.files.outputs import check_outputs, to_json
     from rerank.runs.distribution import announce_work, outputs, share_scores
     from rerank.runs.opening import model_of, open_decoding
-    from rerank.runs.results import CorpusResult, signature_of
-    from rerank.scorers.agreement import DOCUMENT_BLEU
 
-    weights, messages = options.weights, options.messages
-    if not options.output.dry_run and not share_scores(decode, options):
+    weights, output, messages = options.weights, options.output, options.messages
+    announce, dry_run = messages.announce, output.dry_run
+    if not dry_run and not share_scores(decode, options):
         return
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
-        paths = options.output.paths
         read = [weights.weights, *options.run.files]
-        inputs = check_outputs(paths.values(), read, options.run.scorers.folders)
-        search = options.searching.chosen().listing(options.output.n_best)
+        inputs = check_outputs(output.paths.values(), read, options.run.scorers.folders)
+        search = options.searching.chosen().listing(output.n_best)
         model = model_of(
             weights.weights, weights.default_weight, search, options.run.scorers, notices
         )
@@ -149,23 +148,18 @@ def decode(options: DecodeOptions) -> None:
                 model,
                 search,
                 notices,
-                announce=messages.announce,
-                all_features=options.output.kbest_out is not None,  # which other tuners need
+                announce=announce,
+                all_features=output.kbest_out is not None,  # which other tuners need
             )
         )
-        search = run.choose_search(search, messages.announce)
-        approximate = bool(run.systems) and any(model.weights.dense.get(DOCUMENT_BLEU, ()))
-        if approximate:
-            messages.announce(
-                f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no "
-                "change of a single sentence makes better"
-            )
-        dry_run, traced = options.output.dry_run, options.output.trace is not None
+        search = run.choose_search(search, announce)
+        approximate = _is_approximate(run, model, announce)
         if dry_run or run.shard is None:
-            announce_work(run, search, messages.announce, passes=int(traced), dry_run=dry_run)
+            passes = int(output.trace is not None)
+            announce_work(run, search, announce, passes=passes, dry_run=dry_run)
         if dry_run:
             return
-        with outputs(run, paths, messages.announce) as files:
+        with outputs(run, output.paths, announce) as files:
             with ExitStack() as ordered:
                 writer = _Writer(run, files, ordered, approximate=approximate)
                 writer.state(search, weights.weights)
@@ -173,44 +167,40 @@ def decode(options: DecodeOptions) -> None:
                     for document in batch.documents:
                         writer.write(document, batch.weights)
             if run.shard is None:
-                if writer.overtaken:
-                    messages.announce(
-                        "--kbest-out: sentences in which another candidate has a larger total than "
-                        f"the chosen one: {writer.overtaken}; totals leave out what a candidate "
-                        "changes in other sentences"
-                    )
-                result = CorpusResult(tuple(writer.results), approximate=approximate)
-                signature = signature_of(
-                    run,
-                    search,
-                    result,
-                    weights=weights.weights,
-                    default_weight=weights.default_weight,
-                )
-                result = replace(result, signature=signature)
+                result = writer.result(search, weights, announce)
                 run.warn()
             inputs.check()
             if run.shard is None and "summary" in files:
-                files["summary"].write(
-                    to_json(result.to_dict() | writer.agreement.to_dict() | run.kinds.summary())
-                )
-        run.report(messages.announce, messages.detail)
+                summary = result.to_dict() | writer.agreement.to_dict() | run.kinds.summary()
+                files["summary"].write(to_json(summary))
+        run.report(announce, messages.detail)
         if weights.weights is None and run.shard is None and (line := writer.agreement.to_text()):
-            messages.announce(line)
+            announce(line)
     if run.shard is None:
-        messages.announce("\n".join([*model.weights.remarks(), result.to_text()]))
+        announce("\n".join([*model.weights.remarks(), result.to_text()]))
         messages.detail(result.signature)
 
 
 COMMAND = Command("decode", DecodeOptions, decode)
 
 
+def _is_approximate(run: Run[ListSource], model: LinearModel, announce: Printer) -> bool:
+    """Whether a feature is approximate, so that no search proves a path best; which is said."""
+    from rerank.scorers.agreement import DOCUMENT_BLEU
+
+    if not (run.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ()))):
+        return False
+    announce(
+        f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no change "
+        "of a single sentence makes better"
+    )
+    return True
+
+
 class _Writer:
     """The files of a decoding, written a document at a time.
 
-    results: of the documents so far; overtaken: how many chosen candidates have smaller totals in
-    the list than others; agreement: of choices; approximate: whether a feature is, so that no
-    search proves a path best.
+    agreement: of choices; approximate: whether a feature is, so that no search proves a path best.
     """
 
     def __init__(
@@ -230,9 +220,9 @@ class _Writer:
             for name in ("out", "kbest")
             if name in files
         }
-        self.results: list[DocumentResult] = []
-        self.overtaken = 0
         self.agreement = MeanAgreement()
+        self.results: list[DocumentResult] = []
+        self.overtaken = 0  # chosen candidates that have smaller totals in the list than others
         self.stated: Mapping[str, object] = {}
         self.entries: Mapping[str, object] = {}
 
@@ -298,3 +288,23 @@ class _Writer:
                     line = to_line(record | ({"run": first} if first else {}))
                     self.files["trace"].write(line)
             return trace.result, trace.table(run.systems) if "table" in self.files else ()
+
+    def result(self, search: Search, weights: WeightsFile, announce: Printer) -> CorpusResult:
+        """The result of all documents, with its signature."""
+        from rerank.runs.results import CorpusResult, signature_of
+
+        if self.overtaken:
+            announce(
+                "--kbest-out: sentences in which another candidate has a larger total than the "
+                f"chosen one: {self.overtaken}; totals leave out what a candidate changes in other "
+                "sentences"
+            )
+        result = CorpusResult(tuple(self.results), approximate=self.approximate)
+        signature = signature_of(
+            self.run,
+            search,
+            result,
+            weights=weights.weights,
+            default_weight=weights.default_weight,
+        )
+        return replace(result, signature=signature)
