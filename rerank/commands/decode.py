@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional_file, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.table import tsv_line
@@ -35,13 +35,11 @@ if TYPE_CHECKING:
 class WeightsFile:
     """Weights under which candidates are chosen."""
 
-    weights: str | None = option(
+    weights: str | None = optional_file(
         "Feature weights: JSON, rescore.ini, moses.ini or run*.dense.\n\n"
         "Without them candidates of --systems and of lists without scores are chosen by "
         "their agreement with the others (see --agreement); the searches mbr, smc and ffbs "
         "take all votes to be as likely, those of a list with scores, too.",
-        type=FILE,
-        default=None,
     )
     default_weight: float | None = default_weight_option()
 
@@ -51,28 +49,21 @@ class DecodingOutput:
     """What is written of a decoding."""
 
     out: str = option("Chosen translations, one line per source sentence.", type=FILE, default="-")
-    kbest_out: str | None = option(
+    kbest_out: str | None = optional_file(
         "The k-best list with the features that were added, and new totals.\n\n"
         "Features of weight 0 are in it, too. Features that depend on context hold for the "
         "chosen path: a candidate with a larger total than the chosen one may lose more in "
         "other sentences.",
-        type=FILE,
-        default=None,
         rare=True,
     )
-    summary: str | None = option(
-        "Choices and scores of every document, as JSON.",
-        type=FILE,
-        default=None,
-        rare=True,
-    )
+    summary: str | None = optional_file("Choices and scores of every document, as JSON.", rare=True)
     n_best: int = option(
         "Number of best paths per document in the summary.",
         type=Whole(),
         default=1,
         rare=True,
     )
-    table: str | None = option(
+    table: str | None = optional_file(
         "Table with a line for each sentence: document, segment, engine, text, score, "
         "agreement.\n\n"
         "Cells are divided by TABs, under headings. Segments count from 0 in their document; "
@@ -80,13 +71,9 @@ class DecodingOutput:
         "the other candidates. Cells have no quotes; TABs and line ends in them are spaces. "
         "Lines with # in front, before the headings, have the command, the version and "
         "digests of the inputs.",
-        type=FILE,
-        default=None,
     )
-    trace: str | None = option(
+    trace: str | None = optional_file(
         "Features, margins and marginals of every sentence, as JSON lines; see rerank explain.",
-        type=FILE,
-        default=None,
     )
     dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
 

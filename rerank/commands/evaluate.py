@@ -16,7 +16,7 @@ from rerank.files.paths import FilePath, base_name, display
 from rerank.files.terminal import show, width
 from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, part, record
+from rerank.options import Command, argument, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, SystemValue, form_option, print_result
@@ -44,30 +44,25 @@ class EvaluatedFiles:
     systems: tuple[str, ...] = argument("HYP...", type=FILE)
     documents: DocumentOptions = part(DocumentOptions)
     references: ReferenceFiles = part(ReferenceFiles)
-    source: str | None = option(
+    source: str | None = optional_file(
         "Text in the source language, one sentence per line, for --metric terms and programs.",
-        type=FILE,
-        default=None,
         rare=True,
     )
-    test_set: str | None = option(
+    test_set: str | None = optional(
         "Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
         "sacrebleu; nothing is downloaded.",
         "-t",
         "--test-set",
         type=TEXT,
-        default=None,
     )
-    language_pair: str | None = option(
-        "Language pair of --test-set, as ru-en.", "-l", "--language-pair", type=TEXT, default=None
+    language_pair: str | None = optional(
+        "Language pair of --test-set, as ru-en.", "-l", "--language-pair", type=TEXT
     )
-    baseline: str | None = option(
+    baseline: str | None = optional_file(
         "Translations that the others are compared with; best: the best of the others.\n\n"
         "FILE#NAME in WMT XML. best: the best of --systems or, without them, of the HYPs, by "
         "the first metric (a file of this name is ./best). Default: best with --systems, "
         "else the first HYP; one alone is scored.",
-        type=FILE,
-        default=None,
     )
     align: bool = option(
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
@@ -84,11 +79,9 @@ class EvaluatedFiles:
         default=(),
         metavar="[NAME=]FILE",
     )
-    truecase: str | None = option(
+    truecase: str | None = optional_file(
         "Truecase references and translations before they are scored, by a model of `sacremoses "
         "train-truecase` or of Moses.",
-        type=FILE,
-        default=None,
         rare=True,
     )
 
@@ -118,10 +111,8 @@ class EvaluatedFiles:
 class Oracle:
     """The k-best list whose best and worst choices are shown."""
 
-    kbest: str | None = option(
+    kbest: str | None = optional_file(
         "K-best list whose oracle and anti-oracle BLEU is shown.",
-        type=FILE,
-        default=None,
         once=True,
     )
     reading: ReadingOptions = part(

@@ -14,7 +14,7 @@ from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import option, part, record
+from rerank.options import option, optional_file, part, record
 from rerank.runs.options import ListFiles, Messages, ReferenceFiles, form_option, printed
 from rerank.values import FILE, Whole
 
@@ -51,16 +51,12 @@ class Items:
         type=click.Choice([*VARIANTS]),
         default="replaced",
     )
-    source: str | None = option(
+    source: str | None = optional_file(
         "Source sentences, a line for each sentence of the lists, for models that read them.",
-        type=FILE,
-        default=None,
     )
-    before: str | None = option(
+    before: str | None = optional_file(
         "Text whose sentences stand before each item in place of the reference's, such as the "
         "output of decode.",
-        type=FILE,
-        default=None,
     )
 
 

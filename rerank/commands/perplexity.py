@@ -16,7 +16,7 @@ from rerank.files.paths import FilePath, display
 from rerank.files.terminal import number_of_processes, progress
 from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
-from rerank.options import Command, Given, argument, option, part, record
+from rerank.options import Command, Given, argument, option, optional, optional_file, part, record
 from rerank.runs.options import (
     LM_OR_HF_HELP,
     Machine,
@@ -73,21 +73,18 @@ class PerplexityOptions:
     """Options of `rerank perplexity`."""
 
     text: str = argument("TEXT", type=FILE)
-    lm: Path | None = option(f"{LM_OR_HF_HELP}.", type=FOLDER, default=None, metavar="DIR")
-    ngram: str | None = option(
+    lm: Path | None = optional(f"{LM_OR_HF_HELP}.", type=FOLDER, metavar="DIR")
+    ngram: str | None = optional_file(
         "In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
         "SRILM, for example --ngram model.arpa.gz.",
-        type=FILE,
-        default=None,
     )
     side: Given = part(side_files("line of TEXT, blank where that is blank"))
     across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
     documents: str = parting_option()
-    document_cache: float | None = option(
+    document_cache: float | None = optional(
         "Interpolate the model with a document cache, the unigram of the document so far, of "
         "weight SHARE, for example 0.1.",
         type=PART,
-        default=None,
         metavar="SHARE",
     )
     duplicate_last_word: bool = option(
@@ -99,13 +96,11 @@ class PerplexityOptions:
     per_document: bool = option(
         "Print the figures of each document, too; documents count from 0.", default=False
     )
-    tags: str | None = option(
+    tags: str | None = optional_file(
         "A file beside TEXT with a tag for each word: print the figures of each tag, and of "
         "</s>.\n\n"
         "Tags such as parts of speech; figures are per word also where a model predicts "
         "subword pieces; mean of words is that of 1 / p, the figure of Wang & Cho (2015).",
-        type=FILE,
-        default=None,
     )
     form: str = form_option("text", "json", "tsv")
     machine: Machine = part(Machine, "Machine")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import Command, option, part, record
+from rerank.options import Command, optional, part, record
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, RunOptions
 from rerank.runs.search import SearchOptions
@@ -49,12 +49,11 @@ class MertWeights:
     """Which weights are tuned, their start and ranges, and the files to write."""
 
     files: TunedWeights = part(TunedWeights)
-    features: tuple[str, ...] | None = option(
+    features: tuple[str, ...] | None = optional(
         "Comma-separated features to tune, others keep their start weight [default: all dense "
         "ones; total if it is named, or weighted in --start].",
         type=NameList(),
         metavar="NAMES",
-        default=None,
         rare=True,
     )
 

@@ -18,7 +18,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
-from rerank.options import option, record
+from rerank.options import option, optional, record
 from rerank.runs.options import parting_option
 from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
 
@@ -84,19 +84,17 @@ class TextOptions:
     """
 
     documents: str = parting_option(rare=True)
-    unknown: str | None = option(
+    unknown: str | None = optional(
         "Word of the texts that stands for all unknown words, as <unk> always does; UNK in the "
         "data files of Ji et al. 2016.",
         type=TEXT,
-        default=None,
         metavar="WORD",
         rare=True,
     )
-    longest: int | None = option(
+    longest: int | None = optional(
         "Leave sentences of more than N words out of training [default: keep all].\n\n"
         "Also as context of the next ones; validation has all.",
         type=Whole(),
-        default=None,
         rare=True,
     )
     across_documents: bool = option(
@@ -105,45 +103,35 @@ class TextOptions:
         default=False,
         rare=True,
     )
-    passages: int | None = option(
+    passages: int | None = optional(
         "Cut documents into passages of N sentences, and predict only the last one of each.\n\n"
         "A shorter rest is left out: training for the choice of next sentences, as in Ghosh "
         "et al. 2016 with N = 4. Perplexities are of the last sentences. Default: predict "
         "all sentences of whole documents.",
         type=Whole(2),
-        default=None,
         rare=True,
     )
-    vocabulary: int | None = option(
+    vocabulary: int | None = optional(
         "Vocabulary size: the most frequent words of the training text [default: 10000].",
         "--vocab",
         type=Whole(most=MOST_LINES),
-        default=None,
     )
-    min_count: int | None = option(
+    min_count: int | None = optional(
         "Number of times that a word of the vocabulary is in the training text [default: 1].",
         "--vocab-min-count",
         type=Whole(most=MOST_LINES),
-        default=None,
         rare=True,
     )
-    source_vocabulary: int | None = option(
+    source_vocabulary: int | None = optional(
         "Vocabulary size of the source sentences [default: that of --vocab].",
         "--source-vocab",
         type=Whole(most=MOST_LINES),
-        default=None,
         rare=True,
     )
-    tokenizer: str | None = option(
-        TOKENIZER_HELP,
-        type=TOKENIZER,
-        default=None,
-        metavar="KIND:SIZE",
-    )
-    source_tokenizer: str | None = option(
+    tokenizer: str | None = optional(TOKENIZER_HELP, type=TOKENIZER, metavar="KIND:SIZE")
+    source_tokenizer: str | None = optional(
         "Subword units of the source sentences [default: learnt as --tokenizer says].",
         type=TOKENIZER,
-        default=None,
         metavar="KIND:SIZE",
         rare=True,
     )
