@@ -85,9 +85,6 @@ R116 note scores-beside-hypotheses: scores beside the hypotheses, read as featur
   > nothing to do; weights name them so
 R117 note number-as-hypothesis: number between TABs, read as a hypothesis
   > leave it out, if it is a score
-R118 warning unlike-candidates: candidates of a sentence that are no more alike than those of two
-  sentences
-  > is {k=4} the number of lines of each sentence, and do these stand together?
 R119 warning columns-as-text: {columns=3 TAB-separated} columns on each line, as {example='0.2'} in
   one, read as parts of the hypothesis
   > give the texts alone; columns are read as scores if all lines have decimals in them, as -0.41
@@ -223,9 +220,6 @@ R218 warning shifted-lines: {ours=hypotheses} of lines {first=12} to {last=200} 
 R219 warning unlike-lines: {ours=hypotheses} are no more like the {theirs=references} of their lines
   than like others
   > are both files in the same order and language?
-R220 warning repeated-line: {ours=hypotheses} of many lines are the same, {text='...'},
-  {theirs=references} differ
-  > did what wrote them fail there? write these lines again, or leave them out
 R221 note identical-to-reference: hypotheses identical to reference {number=1}
   > is a reference given as a system's output?
 R222 warning equal-references: references identical to those of {first=ref.0}

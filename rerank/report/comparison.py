@@ -171,7 +171,9 @@ def evaluate(
         sums = _sums_of_lines([values for values, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
-    oracle, anti_oracle = (None, None) if extremes is None else map(_score, extremes)
+    summed = [rows.sum(axis=0) for rows in extremes or ()]
+    best = [Score(float(corpus_bleu(row)), float(length_ratio(row))) for row in summed]
+    oracle, anti_oracle = best or (None, None)
     kinds: dict[str, Mapping[str, Sequence[Any]]]
     kinds = {"metrics": scores, "detokenised": readable, "scores": means}
     systems: list[System] = []
@@ -257,12 +259,6 @@ def _documents(documents: Documents, rows: Statistics) -> tuple[DocumentScores, 
         DocumentScores(name, n, tuple(bleu), tuple(ratio))
         for name, n, bleu, ratio in zip(*columns, strict=True)
     )
-
-
-def _score(rows: Statistics) -> Score:
-    """Score of a corpus from its statistics (n, 9)."""
-    summed = rows.sum(axis=0)
-    return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
 
 
 def _rows(metric: TextMetric | ProgramMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:

@@ -29,9 +29,6 @@ def ids(world: World, options: str = "") -> tuple[list[str], str]:
         ("a\na\nb\nb\n", "aabb"),
         ("3\n3\n4\n4\n", "3344"),  # numbers alone are ids
         ("a 2\nb 2\n", "aabb"),
-        ("a 0 2\nb 2 4\n", "aabb"),
-        ("my talk\t0\t4\n", ["my talk"] * 4),
-        ("a 1 4\n", "aaaa"),
         ("it is\nlit .\n\nshe left .\nno\n", "1122"),
         ("\n\nit is\nlit .\n \t\n\nshe left .\nno\n\n", "1122"),
         ("灯亮了\n好\n\n她走了\n好\n", "1122"),

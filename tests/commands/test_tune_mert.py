@@ -966,7 +966,6 @@ def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
     world.write("dev.ref", ["unheard"] * 10)
     command = f"{PLAIN} --objective worth"
     allowed = (
-        "repeated-line",
         "unexplained-difference",
         "unlike-lines",
         "other-language",
