@@ -103,11 +103,6 @@ class SavedModel:
         """The words of a sentence in the order of the model, or back in the usual order."""
         return list(reversed(sentence)) if self.model.config.backward else list(sentence)
 
-    def sentence_order(self, document: Sequence[T]) -> list[T]:
-        """Sentences of a document in the order of the model, or back in the usual order."""
-        turned = self.model.config.reverse_documents
-        return list(reversed(document)) if turned else list(document)
-
 
 def save_model(
     folder: Path,

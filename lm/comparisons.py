@@ -106,32 +106,6 @@ def scores_of_followers(
     return np.concatenate([scores for scores, _ in after(engine, requests)], axis=1)
 
 
-def answer_log_probs(
-    engine: ScoringEngine, document: Document, query: tuple[Sentence, Sentence], answers: Sentence
-) -> NDArray[np.float64]:
-    """Log-probabilities (A,) of answers to be the missing word of a query, in nats.
-
-    Eq. 12 of Wang & Cho 2015, arXiv:1511.03729, §4.5, p(q_k | q_<k, q_>k, D): an unchanged language
-    model scores the query completed with each answer, and the scores are normalised over them.
-    document: sentences of ids before the query; query: ids before and after the missing word;
-    answers: A ids, each once. O(A · (words after + 1) · (H² + V R)) time. Errors: LogProbError,
-    MemoryError.
-    """
-    left, right = (list(ids) for ids in query)
-    context = engine.model.context.start(1).detach()
-    for sentence in document:
-        ((_, summary),) = after(engine, [(Candidates.of([[sentence]]), context)])
-        with engine.backend.inference():
-            context = engine.model.context.advance(context, summary)
-    words = len(left) + 1 + len(right)
-    at_once = max(1, engine.backend.tokens(engine.model.config.hidden) // words)
-    parts = [answers[i : i + at_once] for i in range(0, len(answers), at_once)]
-    lists = [Candidates.of([[[*left, answer, *right] for answer in part]]) for part in parts]
-    scores = [s[0] for s, _ in after(engine, [(candidates, context) for candidates in lists])]
-    joint = np.concatenate([np.zeros(0), *scores])
-    return joint - float(np.logaddexp.reduce(joint))
-
-
 def distinct_orders(corpus: Corpus, document: int, most: int, rng: np.random.Generator) -> Orders:
     """Random orders (P, n) of a document's n sentences, P ≤ `most`, each with another text.
 

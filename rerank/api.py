@@ -16,7 +16,7 @@ import math
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import accumulate, chain
@@ -31,12 +31,13 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
 from rerank.corpus.reading import AVOID, KEEP
 from rerank.errors import ArgumentError, UsageError, printable
-from rerank.files.lines import RereadFile, scratch_file
+from rerank.files.lines import RereadFile
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.files.run_files import no_option
+from rerank.formats.run_records import Choice
 from rerank.formats.weight_files import read_weights
-from rerank.formats.weights import Weights, to_json
+from rerank.formats.weights import Weights
 from rerank.notices import Notice, Notices, RerankWarning, log
 from rerank.options import (
     KeywordErrors,
@@ -49,6 +50,7 @@ from rerank.options import (
 )
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
+from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.opening import (
     TEXT_LINE,
@@ -87,6 +89,7 @@ from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_
 
 if TYPE_CHECKING:
     from decoders.result import SearchResult
+    from rerank.report.run_report import RecordedChoices
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
@@ -176,7 +179,7 @@ class Reranker:
                     trace = Trace.of(kbest, document, batch.weights, result, run.scorers)
                 yield name, kbest, result, trace
 
-    @KeywordErrors("report")
+    @KeywordErrors("report", scores="scores=…")
     def report(
         self,
         documents: Iterable[Document],
@@ -192,45 +195,48 @@ class Reranker:
         beside: others by name, whose choices stand beside these; options: those of `rerank report`
         that are not about files, as `title="Talks"`.
         """
-        from rerank.formats.run_records import to_line
-        from rerank.report.measures import ReportOptions
         from rerank.report.page import render
-        from rerank.report.run_report import run_report
+        from rerank.report.run_report import Decoding, report_of
 
+        settings, notices = settings_of(_Reporting, **options), PythonWarnings()
         source = MemoryLists(documents)
         source.keep()
         documents = source.documents
         sizes = [(document.id, len(document.sentences)) for document in documents]
-        targets = _texts("references", references, sizes=sizes)
-        if len({*map(len, chain(*targets))}) > 1:
+        targets = [*chain(*_texts("references", references, sizes=sizes))]
+        if len({*map(len, targets)}) > 1:
             raise ArgumentError("references: expected as many of each sentence as of the first")
-        by_reference: list[tuple[bytes, ...]] = [*zip(*chain(*targets), strict=True)]
-        lines: dict[str, Iterable[bytes]] = {
-            "docs": chain(*([line_of("document", name)] * size for name, size in sizes)),
-            "weights": [to_json(self.model.weights)],
-            "trace": map(to_line, self.trace(documents)),
-            **{f"reference {i}": lines for i, lines in enumerate(by_reference, 1)},
+        others = dict(beside or {})
+        score_files = settings.measures.score_files([*SYSTEMS, *others])
+        metrics = settings.measures.loaded_metrics(notices)
+        recorded = None if baseline is None else baseline._recorded("baseline", documents)
+        known = Documents(
+            tuple(name for name, _ in sizes), (0, *accumulate(size for _, size in sizes))
+        )
+        decoding = Decoding(self._recorded("trace", documents), recorded, known, notices)
+        decoding.references = targets
+        decoding.find_baseline(metrics[0], scored=bool(score_files))
+        decoding.others = {
+            name: Decoding(other._recorded(name, documents), None, known, notices).after
+            for name, other in others.items()
         }
-        if baseline is not None:
-            lines["baseline"] = map(to_line, baseline.trace(documents))
-        for name, other in (beside or {}).items():
-            lines[f"beside {name}"] = map(to_line, other.trace(documents))
-        with ExitStack() as scratch:
-            files = {name: scratch.enter_context(scratch_file(f"<{name}>")) for name in lines}
-            for name, text in lines.items():
-                files[name].write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for line in text))
-            paths = {name: str(path) for name, path in files.items()}
-            settings = settings_of(
-                ReportOptions,
-                ref=tuple(paths[name] for name in files if name.startswith("reference ")),
-                baseline=tuple(paths[name] for name in files if name == "baseline"),
-                beside=tuple((name, paths[f"beside {name}"]) for name in beside or ()),
-                docs_format="docids",
-                **{name: paths[name] for name in ("docs", "weights", "trace")},
-                **options,
-            )
-            result = run_report(settings, PythonWarnings())
+        result = report_of(
+            decoding,
+            self.model.weights,
+            notices,
+            metrics=metrics,
+            page=settings.page,
+            score_files=score_files,
+            announce=log.info,
+        )
         return Report(render(result), result.to_dict())
+
+    def _recorded(self, name: str, documents: Iterable[Document]) -> RecordedChoices:
+        """The choices as a report takes them, under a name for messages."""
+        from rerank.report.run_report import RecordedChoices
+
+        choices = [*map(Choice.of, self.trace(documents))]
+        return RecordedChoices(f"<{name}>", lambda notices: choices)
 
     def _opened(self, documents: Iterable[Document]) -> Run[MemoryLists]:
         """The run of documents; UsageError for scores that nothing but weights can use."""
@@ -363,12 +369,12 @@ def tune(
     elif scoring.features.agreement or (begin is not None and AGREEMENT in begin.dense):
         add_agreement(run)
     plan.check(ranges=bool(ranges), start=bool(begin or of_systems))
-    searching = tuning_search(scoring.searching.chosen(), plan)
+    searching = tuning_search(scoring.searching.chosen(), plan, begin)
     result = tune_documents(
         run,
         _texts("references", references, sizes=sizes),
         plan.objective.load_metrics(),
-        run.choose_search(searching.at(begin) if begin else searching, log.info),
+        run.choose_search(searching, log.info),
         features=TunedFeatures(features, begin, source, ranges, **of_systems),
         plan=plan,
     )
@@ -406,7 +412,7 @@ def evaluate(
     from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
-    from rerank.report.measures import METRIC, MeasureOptions
+    from rerank.report.measures import METRIC
 
     systems = _by_name("systems", "the texts of each system", systems)
     if not systems:
@@ -435,7 +441,6 @@ def evaluate(
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(lengths, initial=0))),
         texts,
-        measures,
         Notices(),
         metrics=measures.loaded_metrics(Notices()),
         seed=seed,
@@ -657,6 +662,14 @@ class _Decoding:
     scoring: _Scoring = part(_Scoring)
     default_weight: float | None = default_weight_option()
     n_best: int = option("Number of best paths of each document.", type=Whole(), default=1)
+
+
+@record
+class _Reporting:
+    """Options of `Reranker.report`."""
+
+    measures: MeasureOptions = part(MeasureOptions, without=NOT_REPORTED)
+    page: Page = part(Page, without={"form", "out", "figures"})
 
 
 @record

@@ -120,7 +120,6 @@ def option(
     several: bool = False,
     rare: bool = False,
     needs: Mapping[str, str] | None = None,
-    kw_only: bool = True,
 ) -> Any:
     """A field that is an option; without a default it is required.
 
@@ -128,15 +127,24 @@ def option(
     the field's name, if none is given. type: of `rerank.values` or click; none for a flag, whose
     default is False, or None where a record without the option is to be told from one that has it;
     click.BOOL for a flag that is None where it is not given. many: repeatable, with a tuple as
-    value, as with a tuple as default. once, several, rare, needs: as of `_Option`. kw_only: False
-    for a field that Python may have by position.
+    value, as with a tuple as default. once, several, rare, needs: as of `_Option`.
     """
     many = many or isinstance(default, tuple)
     required = default is MISSING
     more = _Option(
         help, flags, type, default, metavar, many, once, several, rare, needs or {}, required
     )
-    return field(default=default, kw_only=kw_only, metadata={_OPTION: more})
+    return field(default=default, metadata={_OPTION: more})
+
+
+def optional(help: str, *flags: str, type: Any, **more: Any) -> Any:
+    """An `option` that is None where it is not given."""
+    return option(help, *flags, type=type, default=None, **more)
+
+
+def optional_file(help: str, *flags: str, **more: Any) -> Any:
+    """An `optional` file."""
+    return optional(help, *flags, type=FILE, **more)
 
 
 def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:

@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import zip_longest
-from textwrap import wrap
 from typing import Any, TypeAlias
 
 from rerank.errors import visible
@@ -30,7 +28,6 @@ Form: TypeAlias = str | Callable[[Any], str]
 
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 _WIDTH: ContextVar[int | None] = ContextVar("width", default=None)  # of a line of text
-_LEAST_ROOM, _FIRST_ROOM = 13, 18  # of columns, where a table is turned to fit a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +112,6 @@ class Table:
         for block in blocks:
             rows = [[row[i] if i < len(row) else None for i in block] for row in self.rows]
             yield Table([self.columns[i] for i in block], rows, self.missing)
-
-    def fitted(self, width: int | None) -> Table:
-        """The table, or, where its text is wider than `width`, one whose columns are its rows."""
-        if width is None or width >= max(map(len, self.to_text().splitlines())):
-            return self
-        size = max(map(len, self.rows))
-        flat = [column.flat for column in self.columns[:size]]
-        names, *others = zip_longest(*self.cells(), fillvalue="")
-        room = max(_LEAST_ROOM, (width - _FIRST_ROOM) // len(self.rows) - 2)
-        turned = [Column("\n".join(wrap(name, room)), str) for name in names]
-        rows = [[heading, *row] for heading, row in zip(flat[1:], others, strict=True)]
-        return Table([Column(self.columns[0].heading), *turned], rows)
 
     def to_latex(self) -> str:
         """The table for LaTeX with the package booktabs; a minus is one, no hyphen."""

@@ -66,9 +66,6 @@ _COMMANDS = {  # first sentence of the help of each command, by heading
         "train-ngram": "Estimate an n-gram language model and write it in ARPA format.",
         "perplexity": "Compute the perplexity of TEXT under a language model.",
         "lm-eval": "Measure what language models know of documents, without lists to rerank.",
-        "cloze": "Fill in missing words of TEXT with a language model.",
-        "sample": "Write text drawn from a language model: a sentence per line, blank lines "
-        "between documents.",
         "topics": "Topics of sentences: learned from text, and written beside it.",
         "relations": "Discourse relations between neighbouring sentences: files for --relations.",
     },
@@ -138,7 +135,7 @@ Environment:
 \b
 Exit codes:
   0    success
-  1    the run failed: files, memory, a scorer; --min-gain is not reached
+  1    the run failed: files, memory, a scorer
   2    options or configuration, or a file that is not there
   3    bad input data; warnings under --strict; check found faults
   75   stopped early, with the state saved: run the same command again

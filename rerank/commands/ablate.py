@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rerank.errors import UsageError
 from rerank.files.lines import spool
 from rerank.files.outputs import check_outputs
+from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.report.measures import MeasureOptions
 from rerank.runs.options import (
@@ -18,26 +19,26 @@ from rerank.runs.options import (
     RunOptions,
     default_weight_option,
     form_option,
-    print_result,
+    printed,
 )
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from rerank.corpus.kbest import KBest
-    from rerank.notices import Notices
+    from rerank.report.evaluation import Evaluation
     from rerank.runs.lists import ListSource
     from rerank.runs.run import LinearModel, Run
+    from rerank.runs.search import Search
     from rerank.scorers.features import DocumentFeatures
 
-EMPTIED, OTHER, DECODED, REFERENCE, RETUNED, FIRST = ROWS = (
-    *("no context", "another document", "as decoded", "references"),
-    *("no context, own weights", "first candidates"),
+EMPTIED, OTHER, DECODED, REFERENCE, FIRST = ROWS = (
+    *("no context", "another document", "as decoded", "references", "first candidates"),
 )
 
 
@@ -46,11 +47,6 @@ class AblatedWeights:
     """Weights under which candidates are chosen."""
 
     weights: str = option("Feature weights, as of decode.", type=FILE)
-    null_weights: str | None = option(
-        "Weights that were tuned without context (tune-mert --no-docs each), for one more row.",
-        type=FILE,
-        default=None,
-    )
     default_weight: float | None = default_weight_option()
 
 
@@ -66,7 +62,8 @@ class AblateOptions:
     messages: Messages = part(Messages, "Messages")
 
 
-def ablate(options: AblateOptions) -> None:
+@printed
+def ablate(options: AblateOptions, notices: Notices) -> Evaluation:
     r"""Say what the contexts of a decoding are worth, under the same weights.
 
     The candidates are chosen in the contexts of the decoding, in none, in those of another
@@ -79,89 +76,82 @@ def ablate(options: AblateOptions) -> None:
         --weights weights.json --ref test.en
     """
     from rerank.formats.translations import files_of
-    from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
     from rerank.runs.distribution import announce_work
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
-    from rerank.runs.results import ModelUse
     from rerank.runs.run import LinearModel
-    from rerank.scorers.features import have_contexts, without_null
 
-    messages, weights, references = options.messages, options.weights, options.references.references
+    announce, references = options.messages.announce, options.references.references
+    weights = options.weights
+    read = [*files_of(references, "reference"), weights.weights, *options.run.files]
+    inputs = check_outputs([], read)
+    model = LinearModel.read(weights.weights, weights.default_weight, notices)
+    search = options.searching.chosen().at(model.weights)
     lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
-    messages.announce_threads(options.run.machine.threads)
-    with messages.warnings() as notices, ExitStack() as opened:
-        read = [weights.weights, weights.null_weights, *options.run.files]
-        inputs = check_outputs([], [*files_of(references, "reference"), *read])
-        models = {EMPTIED: LinearModel.read(weights.weights, weights.default_weight, notices)}
-        model = models[EMPTIED]
-        search = options.searching.chosen().at(model.weights)
-        seed = search.options.seed or 1
+    with ExitStack() as opened:
         if lists.kbest:  # its own documents are read before the lists
             lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
-        documents, targets = read_targets(lists, references, notices, messages.announce)
+        documents, targets = read_targets(lists, references, notices, announce)
         run = opened.enter_context(
             open_run(
                 lists,
                 notices,
                 options.run.as_tuned(model.weights),
                 documents=documents,
-                announce=messages.announce,
+                announce=announce,
                 programs=search.programs(),
             )
         )
-        if not have_contexts(run.scorers):
-            raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
-        if names := without_null(run.scorers):
-            raise UsageError(
-                f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
-            )
-        search = run.choose_search(search, messages.announce)
-        announce_work(run, search, messages.announce, passes=3)
-        decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.kinds.models)
-        for batch in model.batches(run, search):
-            for _, kbest, document, result in batch.documents:
-                decoded.append(kbest.chosen(result.choices))
-                if document is not None:
-                    use.add(document, result.choices, batch.weights)
+        _check_contexts(run)
+        search = run.choose_search(search, announce)
+        announce_work(run, search, announce, passes=3)
+        decoded, idle = _decoded(run, model, search)
         run.warn()  # of words that are counted once: the lists are scored again
         for scorer in run.scorers:
             scorer.lazily()  # in a context that is given, all other histories are in vain
-        if weights.null_weights is not None:
-            null = weights.null_weights
-            models[RETUNED] = LinearModel.read(null, weights.default_weight, notices)
-        lines = {DECODED: [line for texts in decoded for line in texts]}
-        for name, texts in _in_contexts(run, models, decoded, targets, seed):
-            lines.setdefault(name, []).extend(texts)
-        run.report(messages.announce, messages.detail)
+        lines = {row: list[bytes]() for row in ROWS}
+        lines[DECODED] = [line for texts in decoded for line in texts]
+        seed = search.options.seed or 1
+        for row, texts in _in_contexts(run, model, decoded, targets, seed):
+            lines[row] += texts
+        run.report(announce, options.messages.detail)
         inputs.check()
-        rows = {row: lines[row] for row in ROWS if row in lines}
-        evaluation = evaluate(
-            run.source.documents,
-            EvaluatedTexts(targets, [SystemText(row, texts) for row, texts in rows.items()]),
-            MeasureOptions(),
-            notices,
-            metrics=MeasureOptions().loaded_metrics(notices),
-            seed=seed,
-        )
-    changed = {
-        row: sum(a != b for a, b in zip(texts, lines[DECODED], strict=True))
-        for row, texts in rows.items()
-    }
-    systems = tuple(
-        system if system.name == DECODED else replace(system, verdict=None)
-        for system in evaluation.systems
-    )
-    evaluation = replace(evaluation, systems=systems, changed=changed, idle=use.to_text())
-    print_result(evaluation, options.form)
+        return _evaluation(run, targets, lines, idle, seed)
 
 
 COMMAND = Command("ablate", AblateOptions, ablate)
 
 
+def _check_contexts(run: Run[ListSource]) -> None:
+    """UsageError unless a scorer depends on other sentences, and all have scores without them."""
+    from rerank.scorers.features import have_contexts, without_null
+
+    if not have_contexts(run.scorers):
+        raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
+    if names := without_null(run.scorers):
+        raise UsageError(
+            f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
+        )
+
+
+def _decoded(
+    run: Run[ListSource], model: LinearModel, search: Search
+) -> tuple[list[list[bytes]], str]:
+    """The texts that a decoding chooses, and which language models contribute nothing."""
+    from rerank.runs.results import ModelUse
+
+    decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.kinds.models)
+    for batch in model.batches(run, search):
+        for _, kbest, document, result in batch.documents:
+            decoded.append(kbest.chosen(result.choices))
+            if document is not None:
+                use.add(document, result.choices, batch.weights)
+    return decoded, use.to_text()
+
+
 def _in_contexts(
     run: Run[ListSource],
-    models: dict[str, LinearModel],
+    model: LinearModel,
     decoded: Sequence[Sequence[bytes]],
     targets: Sequence[Sequence[bytes]],
     seed: int,
@@ -171,20 +161,19 @@ def _in_contexts(
 
     from rerank.scorers.features import after_texts, without_context
 
-    model, n = models[EMPTIED], len(run.source.documents)
+    n = len(run.source.documents)
     order = np.random.default_rng(seed).permutation(n).tolist()
     others = dict(zip(order, order[1:] + order[:1], strict=True)) if n > 1 else {}
     documents = (document for batch in model.batches(run) for document in batch.documents)
     for d, (_, kbest, document, _) in enumerate(documents):
         start, stop = run.source.documents.span(d)
         if document is None:
-            for row in (*models, REFERENCE, FIRST, *([OTHER] if others else [])):
+            for row in (EMPTIED, REFERENCE, FIRST, *([OTHER] if others else [])):
                 yield row, [b""] * (stop - start)
             continue
         yield FIRST, kbest.chosen(document.first())
         alone = without_context(document, run.scorers, kbest)
-        for row, linear in models.items():
-            yield row, _best(alone, document, kbest, linear, run.notices)
+        yield EMPTIED, _best(alone, document, kbest, model, run.notices)
         contexts = {REFERENCE: [lines[0] for lines in targets[start:stop]]}
         if others:  # in one cycle through all documents
             other = decoded[others[d]]
@@ -208,3 +197,32 @@ def _best(
     totals = features @ weights + kbest.sparse.dot(model.weights.sparse)
     lists = np.split(totals, document.offsets[1:-1])
     return kbest.chosen([int(scores.argmax()) for scores in lists])
+
+
+def _evaluation(
+    run: Run[ListSource],
+    targets: Sequence[Sequence[bytes]],
+    lines: Mapping[str, Sequence[bytes]],
+    idle: str,
+    seed: int,
+) -> Evaluation:
+    """The rows that have lines, scored; only the decoding has a verdict."""
+    from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
+
+    texts = [SystemText(row, of_row) for row, of_row in lines.items() if of_row]
+    result = evaluate(
+        run.source.documents,
+        EvaluatedTexts(targets, texts),
+        run.notices,
+        metrics=MeasureOptions().loaded_metrics(run.notices),
+        seed=seed,
+    )
+    changed = {
+        text.name: sum(a != b for a, b in zip(text.lines, lines[DECODED], strict=True))
+        for text in texts
+    }
+    systems = tuple(
+        system if system.name == DECODED else replace(system, verdict=None)
+        for system in result.systems
+    )
+    return replace(result, systems=systems, changed=changed, idle=idle)

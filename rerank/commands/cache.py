@@ -10,7 +10,7 @@ import click
 
 from rerank.files.paths import display
 from rerank.files.terminal import show
-from rerank.options import Command, option, part, record
+from rerank.options import Command, optional, part, record
 from rerank.runs.options import CACHE_HELP, form_option, print_result
 from rerank.values import FOLDER
 
@@ -19,7 +19,7 @@ from rerank.values import FOLDER
 class ClearOptions:
     """Options of `rerank cache clear`."""
 
-    cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR")
+    cache: Path | None = optional(CACHE_HELP, type=FOLDER, metavar="DIR")
 
 
 @record

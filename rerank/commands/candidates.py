@@ -17,7 +17,7 @@ from rerank.files.paths import display
 from rerank.files.terminal import Interrupts, progress
 from rerank.formats.document_files import chosen_documents
 from rerank.notices import Notices
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional, part, record
 from rerank.runs.options import Machine, Messages, printed
 from rerank.scorers.model_options import SEQ2SEQ, LanguageModelOption, TranslationSettings
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
@@ -36,13 +36,12 @@ class CandidateSearch:
     """How candidates are found."""
 
     n_best: int = option("Candidates of a sentence.", type=Whole(1, 1000), default=50)
-    beam: int | None = option(
-        "Width of the beam [default: that of --n-best].", type=Whole(1, 1000), default=None
+    beam: int | None = optional(
+        "Width of the beam [default: that of --n-best].", type=Whole(1, 1000)
     )
-    beam_groups: int | None = option(
+    beam_groups: int | None = optional(
         "Groups of the beam, which avoid each other's tokens: diverse beam search.",
         type=Whole(2, 1000),
-        default=None,
         rare=True,
     )
     diversity_penalty: float = option(

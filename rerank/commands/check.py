@@ -21,7 +21,16 @@ from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.files.terminal import progress_shown, show
 from rerank.notices import Notices
-from rerank.options import Command, eager, option, part, record, settings_of
+from rerank.options import (
+    Command,
+    eager,
+    option,
+    optional,
+    optional_file,
+    part,
+    record,
+    settings_of,
+)
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
     ListFiles,
@@ -32,7 +41,7 @@ from rerank.runs.options import (
     print_result,
 )
 from rerank.scorers.model_options import LM, GlossaryName, check_names, glossary_value
-from rerank.values import FILE, FOLDER, DiagnosticName, Pair
+from rerank.values import FOLDER, DiagnosticName, Pair
 
 if TYPE_CHECKING:
     from rerank.check.findings import CleanCopies, Finding, Findings
@@ -45,12 +54,8 @@ class OtherFiles:
     """Files of a run beside its lists."""
 
     references: ReferenceFiles = part(ReferenceFiles)
-    source: str | None = option(
-        "Source text, one line per source sentence.", type=FILE, default=None
-    )
-    weights: str | None = option(
-        "Weights file, whose names must be those of the list.", type=FILE, default=None
-    )
+    source: str | None = optional_file("Source text, one line per source sentence.")
+    weights: str | None = optional_file("Weights file, whose names must be those of the list.")
     embeddings: bool = option(
         "Warn of candidates that are nearer to another source line than to their own (extra "
         "embeddings).\n\n"
@@ -59,10 +64,9 @@ class OtherFiles:
         default=False,
         needs={"source": "candidates are compared with the source; give --source FILE"},
     )
-    glossary: str | None = option(
+    glossary: str | None = optional(
         "Glossary, as of decode, whose terms the source should have; needs --source.",
         type=GlossaryName(),
-        default=None,
         metavar="FILE[,KEY=yes]",
         needs={"source": "its terms are looked for in the source; give --source FILE"},
     )
@@ -86,13 +90,11 @@ class CheckOptions:
         "takes the time of tune-mert.",
         default=False,
     )
-    fix: str | None = option(
+    fix: str | None = optional_file(
         "Write a clean copy of the list to the file OUT, or of all texts into the folder "
         "OUT.\n\n"
         "Only what needs no guess is repaired; the exit code is then 0 if the copies have no "
         "faults, and nothing is written otherwise.",
-        type=FILE,
-        default=None,
         metavar="OUT",
     )
     form: str = form_option("text", "json")

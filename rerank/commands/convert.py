@@ -12,7 +12,7 @@ from rerank.errors import UsageError
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional, optional_file, part, record
 from rerank.runs.options import ListFiles, Messages, printed
 from rerank.values import FILE, Whole
 
@@ -36,11 +36,10 @@ class Converted:
         "documents: as of Docent; they need --docs or --no-docs one.",
         type=click.Choice(["moses", "jsonl", "first", DOCUMENTS]),
     )
-    escape: str | None = option(
+    escape: str | None = optional(
         "Write texts with Moses' escapes (&apos; and so on), or without them [default: as they "
         "are].",
         type=click.Choice(["moses", "none"]),
-        default=None,
     )
     clean: bool = option(
         "Take away what is surely no translation.\n\n"
@@ -51,12 +50,8 @@ class Converted:
     n_best: int = option(
         "With --to documents: number of best documents, by total.", type=Whole(), default=1
     )
-    docs_out: str | None = option(
-        "File for the document ids that the list has.", type=FILE, default=None
-    )
-    source_out: str | None = option(
-        "File for the source sentences that the list has.", type=FILE, default=None
-    )
+    docs_out: str | None = optional_file("File for the document ids that the list has.")
+    source_out: str | None = optional_file("File for the source sentences that the list has.")
     out: str = option("File of the converted list.", type=FILE, default="-")
 
     def check(self) -> None:
@@ -95,9 +90,7 @@ class FirstOptions:
     lists: ListFiles = part(
         ListFiles, "Lists and documents", without={"systems"}, required={"kbest"}
     )
-    source: str | None = option(
-        "Source text, a line a sentence, for --missing source.", type=FILE, default=None
-    )
+    source: str | None = optional_file("Source text, a line a sentence, for --missing source.")
     out: str = option("File of the translations, a line a sentence.", type=FILE, default="-")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 

@@ -7,38 +7,39 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
-from rerank.files.terminal import say
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional_file, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.table import tsv_line
-from rerank.values import FILE, TEXT, Whole
+from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from decoders.result import SearchResult
+    from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
-    from rerank.formats.run_records import Choice
+    from rerank.notices import Printer
     from rerank.runs.lists import ListSource
-    from rerank.runs.results import DocumentResult
-    from rerank.runs.run import DecodedDocument, Run
+    from rerank.runs.results import CorpusResult, DocumentResult
+    from rerank.runs.run import DecodedDocument, LinearModel, Run
+    from rerank.runs.search import Search
+    from rerank.scorers.features import DocumentFeatures
 
 
 @record
 class WeightsFile:
     """Weights under which candidates are chosen."""
 
-    weights: str | None = option(
+    weights: str | None = optional_file(
         "Feature weights: JSON, rescore.ini, moses.ini or run*.dense.\n\n"
         "Without them candidates of --systems and of lists without scores are chosen by "
         "their agreement with the others (see --agreement); the searches mbr, smc and ffbs "
         "take all votes to be as likely, those of a list with scores, too.",
-        type=FILE,
-        default=None,
     )
     default_weight: float | None = default_weight_option()
 
@@ -48,28 +49,21 @@ class DecodingOutput:
     """What is written of a decoding."""
 
     out: str = option("Chosen translations, one line per source sentence.", type=FILE, default="-")
-    kbest_out: str | None = option(
+    kbest_out: str | None = optional_file(
         "The k-best list with the features that were added, and new totals.\n\n"
         "Features of weight 0 are in it, too. Features that depend on context hold for the "
         "chosen path: a candidate with a larger total than the chosen one may lose more in "
         "other sentences.",
-        type=FILE,
-        default=None,
         rare=True,
     )
-    summary: str | None = option(
-        "Choices and scores of every document, as JSON.",
-        type=FILE,
-        default=None,
-        rare=True,
-    )
+    summary: str | None = optional_file("Choices and scores of every document, as JSON.", rare=True)
     n_best: int = option(
         "Number of best paths per document in the summary.",
         type=Whole(),
         default=1,
         rare=True,
     )
-    table: str | None = option(
+    table: str | None = optional_file(
         "Table with a line for each sentence: document, segment, engine, text, score, "
         "agreement.\n\n"
         "Cells are divided by TABs, under headings. Segments count from 0 in their document; "
@@ -77,21 +71,9 @@ class DecodingOutput:
         "the other candidates. Cells have no quotes; TABs and line ends in them are spaces. "
         "Lines with # in front, before the headings, have the command, the version and "
         "digests of the inputs.",
-        type=FILE,
-        default=None,
     )
-    trace: str | None = option(
+    trace: str | None = optional_file(
         "Features, margins and marginals of every sentence, as JSON lines; see rerank explain.",
-        type=FILE,
-        default=None,
-    )
-
-    explain: str | None = option(
-        "Say why the choices of a document, or of one sentence of it, counted from 0, were made.",
-        type=TEXT,
-        default=None,
-        metavar="DOC[:SENT]",
-        rare=True,
     )
     dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
 
@@ -131,21 +113,18 @@ def decode(options: DecodeOptions) -> None:
         --weights weights.json --out test.out
     """
     from rerank.files.outputs import check_outputs, to_json
-    from rerank.report.explanation import Explanation
     from rerank.runs.distribution import announce_work, outputs, share_scores
     from rerank.runs.opening import model_of, open_decoding
-    from rerank.runs.results import CorpusResult, signature_of
-    from rerank.scorers.agreement import DOCUMENT_BLEU
 
-    weights, messages = options.weights, options.messages
-    if not options.output.dry_run and not share_scores(decode, options):
+    weights, output, messages = options.weights, options.output, options.messages
+    announce, dry_run = messages.announce, output.dry_run
+    if not dry_run and not share_scores(decode, options):
         return
     messages.announce_threads(options.run.machine.threads)
     with messages.warnings() as notices, ExitStack() as opened:
-        paths = options.output.paths
         read = [weights.weights, *options.run.files]
-        inputs = check_outputs(paths.values(), read, options.run.scorers.folders)
-        search = options.searching.chosen().listing(options.output.n_best)
+        inputs = check_outputs(output.paths.values(), read, options.run.scorers.folders)
+        search = options.searching.chosen().listing(output.n_best)
         model = model_of(
             weights.weights, weights.default_weight, search, options.run.scorers, notices
         )
@@ -156,157 +135,108 @@ def decode(options: DecodeOptions) -> None:
                 model,
                 search,
                 notices,
-                announce=messages.announce,
-                all_features=options.output.kbest_out is not None,  # which other tuners need
+                announce=announce,
+                all_features=output.kbest_out is not None,  # which other tuners need
             )
         )
-        search = run.choose_search(search, messages.announce)
-        approximate = bool(run.systems) and any(model.weights.dense.get(DOCUMENT_BLEU, ()))
-        if approximate:
-            messages.announce(
-                f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no "
-                "change of a single sentence makes better"
-            )
-        explained, sentence = _explained(run, options.output.explain)
-        dry_run, traced = options.output.dry_run, options.output.trace is not None
+        search = run.choose_search(search, announce)
+        approximate = _is_approximate(run, model, announce)
         if dry_run or run.shard is None:
-            announce_work(run, search, messages.announce, passes=int(traced), dry_run=dry_run)
+            passes = int(output.trace is not None)
+            announce_work(run, search, announce, passes=passes, dry_run=dry_run)
         if dry_run:
             return
-        with outputs(run, paths, messages.announce) as files:
+        with outputs(run, output.paths, announce) as files:
             with ExitStack() as ordered:
-                writer = _Writer(
-                    run,
-                    files,
-                    explained,
-                    ordered,
-                    approximate=approximate,
-                    stated={**run.kinds.entries(run.options.scorers), **search.entries()},
-                    weights=weights.weights,
-                )
+                writer = _Writer(run, files, ordered, approximate=approximate)
+                writer.state(search, weights.weights)
                 for batch in model.batches(run, search):
                     for document in batch.documents:
                         writer.write(document, batch.weights)
             if run.shard is None:
-                if writer.overtaken:
-                    messages.announce(
-                        "--kbest-out: sentences in which another candidate has a larger total than "
-                        f"the chosen one: {writer.overtaken}; totals leave out what a candidate "
-                        "changes in other sentences"
-                    )
-                result = CorpusResult(tuple(writer.results), approximate=approximate)
-                signature = signature_of(
-                    run,
-                    search,
-                    result,
-                    weights=weights.weights,
-                    default_weight=weights.default_weight,
-                )
-                result = replace(result, signature=signature)
+                result = writer.result(search, weights, announce)
                 run.warn()
             inputs.check()
             if run.shard is None and "summary" in files:
-                files["summary"].write(
-                    to_json(result.to_dict() | writer.agreement.to_dict() | run.kinds.summary())
-                )
-        run.report(messages.announce, messages.detail)
+                summary = result.to_dict() | writer.agreement.to_dict() | run.kinds.summary()
+                files["summary"].write(to_json(summary))
+        run.report(announce, messages.detail)
         if weights.weights is None and run.shard is None and (line := writer.agreement.to_text()):
-            messages.announce(line)
+            announce(line)
     if run.shard is None:
-        if explained is not None:  # a result, which --quiet leaves
-            say(Explanation.of(writer.choices, explained, sentence).to_text().removesuffix("\n"))
-        messages.announce("\n".join([*model.weights.remarks(), result.to_text()]))
+        announce("\n".join([*model.weights.remarks(), result.to_text()]))
         messages.detail(result.signature)
 
 
 COMMAND = Command("decode", DecodeOptions, decode)
 
 
-def _explained(run: Run[ListSource], place: str | None) -> tuple[str | None, int | None]:
-    """The document, and perhaps the sentence of it, whose choices are to be explained."""
-    from rerank.report.explanation import split_place
+def _is_approximate(run: Run[ListSource], model: LinearModel, announce: Printer) -> bool:
+    """Whether a feature is approximate, so that no search proves a path best; which is said."""
+    from rerank.scorers.agreement import DOCUMENT_BLEU
 
-    if place is None:
-        return None, None
-    name, sentence = split_place(place, run.source.documents.ids, run.name)
-    start, stop = run.source.documents.span(run.source.documents.ids.index(name))
-    if sentence is not None and sentence >= stop - start:
-        raise UsageError(
-            f"--explain {place}: {name!r} has {stop - start:,} sentences, counted from 0"
-        )
-    return name, sentence
+    if not (run.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ()))):
+        return False
+    announce(
+        f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no change "
+        "of a single sentence makes better"
+    )
+    return True
 
 
 class _Writer:
     """The files of a decoding, written a document at a time.
 
-    results: of the documents so far; choices: of the document that is to be explained; overtaken:
-    how many chosen candidates have smaller totals in the list than others; agreement: of choices;
-    approximate: whether a feature is, so that no search proves a path best; stated: what traces
-    state of models, of scorers, and of programs of the search; weights: the file of these.
+    agreement: of choices; approximate: whether a feature is, so that no search proves a path best.
     """
 
     def __init__(
         self,
         run: Run[ListSource],
         files: dict[str, BinaryIO],
-        explained: str | None,
         opened: ExitStack,
         *,
         approximate: bool,
-        stated: Mapping[str, object],
-        weights: FilePath | None,
     ) -> None:
-        from rerank.files.signature import comment, run_entries
         from rerank.runs.lists import in_source_order
-        from rerank.runs.results import TABLE
         from rerank.scorers.agreement import MeanAgreement
 
-        self.run, self.files, self.explained, self.approximate = run, files, explained, approximate
+        self.run, self.files, self.approximate = run, files, approximate
         self.in_order = {
             name: opened.enter_context(in_source_order(files[name], run.source.documents))
             for name in ("out", "kbest")
             if name in files
         }
-        read = [*run.source.lists.files, *run.options.scorers.files]
-        read += [weights] if weights else []
-        self.entries = run_entries(read) if {"trace", "table"} & {*files} else {}
+        self.agreement = MeanAgreement()
+        self.results: list[DocumentResult] = []
+        self.overtaken = 0  # chosen candidates that have smaller totals in the list than others
+        self.stated: Mapping[str, object] = {}
+        self.entries: Mapping[str, object] = {}
+
+    def state(self, search: Search, weights: FilePath | None) -> None:
+        """Write what the table says of the run, and keep what traces state of it and of scorers."""
+        from rerank.files.signature import comment, run_entries
+        from rerank.runs.results import TABLE
+
+        run, files = self.run, self.files
+        self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}
+        if {"trace", "table"} & {*files}:
+            read = [*run.source.lists.files, *run.options.scorers.files]
+            self.entries = run_entries([*read, weights] if weights else read)
         if "table" in files:
             files["table"].write(f"{comment(self.entries)}{tsv_line(TABLE)}\n".encode())
-        self.results: list[DocumentResult] = []
-        self.choices: list[Choice] = []
-        self.overtaken = 0
-        self.agreement = MeanAgreement()
-        self.stated = stated
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
-        from rerank.formats.run_records import Choice, to_line
-        from rerank.runs.results import DocumentResult, Trace, write_list
-        from rerank.scorers.features import counted
+        from rerank.runs.results import DocumentResult, write_list
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        reasons, counts = "trace" in files or name == self.explained, {}
+        rows: Iterable[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
         if features is not None:
-            counts = counted(run.scorers, kbest, result.choices)
-        rows: Iterator[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
-        if features is not None and (reasons or {"summary", "table"} & {*files}):
-            with run.watch.lap("trace"):
-                trace = Trace.of(kbest, features, weights, result, run.scorers)
-                result = trace.result
-                rows = trace.table(run.systems)
-                if reasons:
-                    lists = [name for name, _ in run.source.lists.merged]
-                    trace = trace.with_totals_alone(run.scorers)
-                    records = list(trace.records(run.systems, lists, counts, self.stated))
-                    if "trace" in files:
-                        first = {"run": self.entries} if self.entries else {}
-                        records[0], self.entries = records[0] | first, {}
-                        files["trace"].writelines(map(to_line, records))
-                    if name == self.explained:
-                        self.choices += map(Choice.of, records)
+            result, rows = self._explained(kbest, features, result, weights)
+            self.agreement.add(kbest, features, result.choices)
         with run.watch.lap("writing"):
             if "table" in files:
                 files["table"].writelines(f"{row}\n".encode() for row in rows)
@@ -316,8 +246,52 @@ class _Writer:
                 self.overtaken += write_list(
                     run.source, write, kbest, features, choices, weights=weights
                 )
-        if features is not None:
-            self.agreement.add(kbest, features, result.choices)
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
         self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
+
+    def _explained(
+        self,
+        kbest: KBest,
+        features: DocumentFeatures,
+        result: SearchResult,
+        weights: NDArray[np.float64],
+    ) -> tuple[SearchResult, Iterable[str]]:
+        """The result with its margins, and the lines of the table; traces are written."""
+        from rerank.formats.run_records import to_line
+        from rerank.runs.results import Trace
+        from rerank.scorers.features import counted
+
+        run, counts = self.run, counted(self.run.scorers, kbest, result.choices)
+        if not {"trace", "table", "summary"} & {*self.files}:
+            return result, ()
+        with run.watch.lap("trace"):
+            trace = Trace.of(kbest, features, weights, result, run.scorers)
+            if "trace" in self.files:
+                lists = [name for name, _ in run.source.lists.merged]
+                trace = trace.with_totals_alone(run.scorers)
+                for record in trace.records(run.systems, lists, counts, self.stated):
+                    first, self.entries = self.entries, {}
+                    line = to_line(record | ({"run": first} if first else {}))
+                    self.files["trace"].write(line)
+            return trace.result, trace.table(run.systems) if "table" in self.files else ()
+
+    def result(self, search: Search, weights: WeightsFile, announce: Printer) -> CorpusResult:
+        """The result of all documents, with its signature."""
+        from rerank.runs.results import CorpusResult, signature_of
+
+        if self.overtaken:
+            announce(
+                "--kbest-out: sentences in which another candidate has a larger total than the "
+                f"chosen one: {self.overtaken}; totals leave out what a candidate changes in other "
+                "sentences"
+            )
+        result = CorpusResult(tuple(self.results), approximate=self.approximate)
+        signature = signature_of(
+            self.run,
+            search,
+            result,
+            weights=weights.weights,
+            default_weight=weights.default_weight,
+        )
+        return replace(result, signature=signature)

@@ -18,7 +18,7 @@ from rerank.files.outputs import atomic, check_new_folder, scratch_folder, to_js
 from rerank.formats.document_files import documents_of_file
 from rerank.formats.run_records import read_trace
 from rerank.notices import Notices
-from rerank.options import Command, filled, option, part, record
+from rerank.options import Command, filled, option, optional, part, record
 from rerank.report.explanation import marked_changes, with_previous
 from rerank.runs.options import Messages, form_option, print_result
 from rerank.values import FOLDER, Whole
@@ -129,11 +129,10 @@ def _example(before: Choice, choice: Choice) -> str:
 class DemoOptions:
     """Options of `rerank demo`."""
 
-    out: Path | None = option(
+    out: Path | None = optional(
         "New folder for data, models, weights and translations [default: a temporary one, removed "
         "at the end].",
         type=FOLDER,
-        default=None,
         metavar="DIR",
     )
     seed: int = option("Random seed.", type=Whole(0, 2**31 - 1), default=1)

@@ -42,7 +42,7 @@ def diversity(options: DiversityOptions, notices: Notices) -> Diversities:
     --docs is needed only if ids fall within documents.
 
     Example:
-      rerank diversity --kbest test.nbest.gz --top 20 --diverse
+      rerank diversity --kbest test.nbest.gz --top 20
     """
     import numpy as np
 

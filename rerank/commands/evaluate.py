@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
-from rerank.errors import InputError, UsageError
+from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, base_name, display
-from rerank.files.terminal import say, show, width
+from rerank.files.terminal import show, width
 from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, part, record
+from rerank.options import Command, argument, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, SystemValue, form_option, print_result
 from rerank.table import fitting
-from rerank.values import FILE, SEED, TEXT, WEIGHT, Whole
+from rerank.values import FILE, SEED, TEXT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 BEST = "best"  # the baseline that is the best system
+_NOT_ALIGNED = "texts of whole documents need --align"
 
 
 @record
@@ -43,30 +44,25 @@ class EvaluatedFiles:
     systems: tuple[str, ...] = argument("HYP...", type=FILE)
     documents: DocumentOptions = part(DocumentOptions)
     references: ReferenceFiles = part(ReferenceFiles)
-    source: str | None = option(
+    source: str | None = optional_file(
         "Text in the source language, one sentence per line, for --metric terms and programs.",
-        type=FILE,
-        default=None,
         rare=True,
     )
-    test_set: str | None = option(
+    test_set: str | None = optional(
         "Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
         "sacrebleu; nothing is downloaded.",
         "-t",
         "--test-set",
         type=TEXT,
-        default=None,
     )
-    language_pair: str | None = option(
-        "Language pair of --test-set, as ru-en.", "-l", "--language-pair", type=TEXT, default=None
+    language_pair: str | None = optional(
+        "Language pair of --test-set, as ru-en.", "-l", "--language-pair", type=TEXT
     )
-    baseline: str | None = option(
+    baseline: str | None = optional_file(
         "Translations that the others are compared with; best: the best of the others.\n\n"
         "FILE#NAME in WMT XML. best: the best of --systems or, without them, of the HYPs, by "
         "the first metric (a file of this name is ./best). Default: best with --systems, "
         "else the first HYP; one alone is scored.",
-        type=FILE,
-        default=None,
     )
     align: bool = option(
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
@@ -83,21 +79,9 @@ class EvaluatedFiles:
         default=(),
         metavar="[NAME=]FILE",
     )
-    min_gain: float | None = option(
-        "Exit with 1 if the first HYP gains less than this over the baseline, by the first "
-        "metric.\n\n"
-        "Default of the metric: bleu; less TER is a gain.",
-        type=WEIGHT,
-        default=None,
-        metavar="GAIN",
-        rare=True,
-        needs={"baseline": "a gain is over the baseline; add --baseline FILE"},
-    )
-    truecase: str | None = option(
+    truecase: str | None = optional_file(
         "Truecase references and translations before they are scored, by a model of `sacremoses "
         "train-truecase` or of Moses.",
-        type=FILE,
-        default=None,
         rare=True,
     )
 
@@ -127,10 +111,8 @@ class EvaluatedFiles:
 class Oracle:
     """The k-best list whose best and worst choices are shown."""
 
-    kbest: str | None = option(
+    kbest: str | None = optional_file(
         "K-best list whose oracle and anti-oracle BLEU is shown.",
-        type=FILE,
-        default=None,
         once=True,
     )
     reading: ReadingOptions = part(
@@ -146,13 +128,6 @@ class PrintedEvaluation:
         "Print a table of the documents, too, in TSV in place of that of the systems; JSON has it "
         "always.",
         default=False,
-    )
-    tests: bool = option(
-        "Print a table of the p-values of all tests, too; JSON and TSV have them always.\n\n"
-        "Sign-flip (approximate randomisation), paired bootstrap (that of sacrebleu, which "
-        "is too low) and sign test, over documents.",
-        default=False,
-        rare=True,
     )
     score_only: bool = option(
         "Print only the scores of each HYP, a line each, its metrics parted by TABs.",
@@ -183,7 +158,7 @@ class EvaluateOptions:
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
-def evaluate(options: EvaluateOptions) -> int:
+def evaluate(options: EvaluateOptions) -> None:
     """Compare translations with a baseline: BLEU, chrF, TER, and documents better or worse.
 
     Example:
@@ -200,36 +175,16 @@ def evaluate(options: EvaluateOptions) -> int:
         named = {system.name: system for system in result.systems}
         systems = tuple(named[display(path)] for path in options.files.systems)
         show(replace(result, systems=systems).score_lines(printed.digits, first=0))
-    elif printed.form == "text":
-        with fitting(width()):
-            if printed.per_document:
-                show(result.documents_table().to_text() + "\n", for_people=True)
-            text = result.to_text(width(), tests=printed.tests)
-        show(text.removesuffix("\n"), for_people=True)
-    elif printed.per_document and printed.form != "json":
+    elif printed.per_document and printed.form not in ("json", "text"):
         if printed.form != "tsv":
             print_result(result, printed.form)
             show("")
         show(getattr(result.documents_table(distinct=True), f"to_{printed.form}")())
     else:
+        if printed.per_document and printed.form == "text":
+            with fitting(width()):
+                show(result.documents_table().to_text() + "\n", for_people=True)
         print_result(result, printed.form)
-    return _gain_code(options, result)
-
-
-def _gain_code(options: EvaluateOptions, result: Evaluation) -> int:
-    """Exit code 1 for less than the gain that was asked for."""
-    least, metric = options.files.min_gain, options.measures.names[0]
-    if least is None:
-        return 0
-    if metric not in result.systems[0].all_scores:
-        raise InputError(
-            f"--min-gain: the references have nothing that {metric} counts; give another --metric "
-            "first"
-        )
-    if (gain := result.gain(metric, display(options.files.systems[0]))) >= least:
-        return 0
-    say(f"rerank: {metric}: expected a gain of {least:g} or more (--min-gain), found {gain:+.4f}")
-    return 1
 
 
 COMMAND = Command("evaluate", EvaluateOptions, evaluate)
@@ -237,78 +192,79 @@ COMMAND = Command("evaluate", EvaluateOptions, evaluate)
 
 def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     """Scores of translations in files against references, the baseline first."""
-    from rerank.corpus.spelling import nfc, truecaser
-    from rerank.formats.translations import files_of, read_translation, read_with_documents
+    from rerank.corpus.spelling import detokenised, detruecased, nfc, truecaser
+    from rerank.formats.translations import files_of, read_with_documents
     from rerank.metrics.bleu import list_extremes
-    from rerank.report.comparison import EvaluatedTexts, SystemText, announce_programs
+    from rerank.report.comparison import announce_programs, tuning_of
     from rerank.report.comparison import evaluate as evaluated
 
-    files, measures, oracle = options.files, options.measures, options.oracle
-    references, source = files.references.references, files.source
-    docs, no_docs = files.documents.file, files.documents.no_docs
+    files, oracle, announce = options.files, options.oracle, options.messages.announce
+    references, docs, measures = files.references.references, files.documents.file, options.measures
+    untokenised: Sequence[str] = references
     if files.test_set is not None:
-        if references:
-            raise UsageError("expected --ref or --test-set, found both; give one")
-        cached = f"{PREFIX}{files.test_set}/{files.language_pair}"
-        references = tuple(cached_files(cached, "reference"))
-        if docs is None and no_docs is None:
-            (docs,) = cached_files(cached, "documents")
+        references, docs = _of_test_set(files)
+        untokenised = (f"{PREFIX}{files.test_set}",)
     systems = [*files.fixed, *files.systems]
     score_files = measures.score_files([*systems, *dict(files.rivals)])
     read = [
         *files_of(references, "reference"),
         *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
         *files_of([docs] if docs else [], "documents"),
-        *files_of([source] if source else [], "source"),
+        *files_of([files.source] if files.source else [], "source"),
         *(oracle.kbest, files.truecase),
         *files_of([path for paths in score_files.values() for path in paths], "system"),
-        *measures.files,
+        measures.weights,
     ]
     inputs = check_outputs([], read)
-    untokenised = (f"{PREFIX}{files.test_set}",) if files.test_set else references
-    tokenize = tokenizer_of(measures.tokenize, untokenised, options.messages.announce)
-    measures = replace(measures, tokenize=tokenize)
+    measures = replace(measures, tokenize=tokenizer_of(measures.tokenize, untokenised, announce))
     metrics = measures.loaded_metrics(notices)
     documents, targets = read_with_documents(
-        docs, no_docs, references, notices, drop=files.references.drop_unreferenced
+        docs,
+        files.documents.no_docs,
+        references,
+        notices,
+        drop=files.references.drop_unreferenced,
     )
-    model = display(docs or references[0])
-    reading = partial(read_translation, cure="texts of whole documents need --align")
-    if files.align:
-        reading = partial(_aligned, references=targets)
-    outputs = [
-        SystemText(display(path), reading(path, documents, notices, model=model))
-        for path in systems
-    ]
-    outputs += _rivals(files.rivals, documents, notices, model, targets)
-    lines = None
-    if source is not None:
-        lines = read_translation(source, documents, notices, model=model, role="source")
-    texts = EvaluatedTexts(targets, outputs, lines)
+    texts = _read_texts(files, documents, targets, notices, model=display(docs or references[0]))
     if oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
     in_case = truecaser(files.truecase) if files.truecase else None
     texts = texts if in_case is None else texts.changed(in_case)
-    _note_oddities(texts, tokenize, notices)
+    _note_oddities(texts, measures.tokenize or "none", notices)
     if files.best:
         texts, score_files = _best_first(options, texts, metrics, documents, score_files)
-    extremes = None
+    extremes = plain = None
     if oracle.kbest is not None:
         lists = _lists(oracle.kbest, oracle.reading, documents, notices, in_case)
         extremes = list_extremes(lists, texts.references, metrics[0])
+    if measures.detokenize:
+        plain = texts.changed(detruecased) if measures.detruecase else texts
+        plain = plain.changed(partial(detokenised, language=measures.detokenize))
     result = evaluated(
         documents,
         texts,
-        measures,
         notices,
         metrics=metrics,
         score_files=score_files,
         extremes=extremes,
+        plain=plain,
+        tuning=tuning_of(measures.weights, notices),
         seed=options.printed.seed,
     )
-    announce_programs(metrics[1], options.messages.announce)
+    announce_programs(metrics[1], announce)
     inputs.check()
     return result
+
+
+def _of_test_set(files: EvaluatedFiles) -> tuple[tuple[str, ...], FilePath | None]:
+    """References and documents of a test set; the options may name other documents."""
+    if files.references.references:
+        raise UsageError("expected --ref or --test-set, found both; give one")
+    cached, docs = f"{PREFIX}{files.test_set}/{files.language_pair}", files.documents.file
+    references = tuple(cached_files(cached, "reference"))
+    if docs is None and files.documents.no_docs is None:
+        (docs,) = cached_files(cached, "documents")
+    return references, docs
 
 
 def _best_first(
@@ -335,25 +291,40 @@ def _best_first(
     return texts, {name: [paths[i] for i in order] for name, paths in score_files.items()}
 
 
-def _rivals(
-    rivals: Sequence[tuple[str, str]],
+def _read_texts(
+    files: EvaluatedFiles,
     documents: Documents,
-    notices: Notices,
-    model: str,
     references: Sequence[Sequence[bytes]],
-) -> list[SystemText]:
-    """The texts of `--systems`; those without a name are all systems of a file."""
-    from rerank.formats.translations import read_systems, read_translation
-    from rerank.report.comparison import SystemText
+    notices: Notices,
+    *,
+    model: str,
+) -> EvaluatedTexts:
+    """The texts of the baseline, if it is a file, of HYP and of `--systems`, and the source.
 
-    texts = []
-    for name, file in rivals:
+    model: what has the documents, in messages.
+    """
+    from rerank.formats.document_files import segments_of
+    from rerank.formats.translations import read_systems, read_translation
+    from rerank.report.comparison import EvaluatedTexts, SystemText
+
+    def aligned(path: FilePath) -> list[bytes]:
+        """The segments of texts of whole documents, as of the references."""
+        parts = segments_of(path, documents, documents.split(references), notices)
+        return [*chain.from_iterable(parts)]
+
+    def plain(path: FilePath, cure: str) -> Sequence[bytes]:
+        return read_translation(path, documents, notices, model=model, cure=cure)
+
+    texts: list[SystemText] = []
+    for file in (*files.fixed, *files.systems):
+        lines = aligned(file) if files.align else plain(file, _NOT_ALIGNED)
+        texts.append(SystemText(display(file), lines))
+    for name, file in files.rivals:
         path = SystemValue.path(file)
         if isinstance(path, UnsegmentedText):
             name = base_name(path) if name == ALL_SYSTEMS else name
-            lines = _aligned(path, documents, notices, references=references, model=model)
-            texts.append(SystemText(name, lines))
-        elif name == ALL_SYSTEMS:
+            texts.append(SystemText(name, aligned(path)))
+        elif name == ALL_SYSTEMS:  # of a file
             for system, text in read_systems(path, documents, notices)[1].items():
                 texts.append(SystemText(system, [line or b"" for line in text.lines]))
         else:
@@ -361,24 +332,11 @@ def _rivals(
                 "if it lacks lines, or has whole documents: "
                 f"--systems {name}={display(path)},align=yes"
             )
-            lines = read_translation(path, documents, notices, model=model, cure=cure)
-            texts.append(SystemText(name, lines))
-    return texts
-
-
-def _aligned(
-    path: FilePath,
-    documents: Documents,
-    notices: Notices,
-    *,
-    references: Sequence[Sequence[bytes]],
-    model: str,
-) -> list[bytes]:
-    """The segments of texts of whole documents, as of the references: [segment][reference]."""
-    from rerank.formats.document_files import segments_of
-
-    parts = segments_of(path, documents, documents.split(references), notices)
-    return [*chain.from_iterable(parts)]
+            texts.append(SystemText(name, plain(path, cure)))
+    sources = None
+    if files.source is not None:
+        sources = read_translation(files.source, documents, notices, model=model, role="source")
+    return EvaluatedTexts(references, texts, sources)
 
 
 def _note_names(references: Sequence[str], systems: Sequence[str], notices: Notices) -> None:

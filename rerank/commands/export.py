@@ -18,7 +18,7 @@ from rerank.files.outputs import check_new_folder, scratch_folder, to_json
 from rerank.files.paths import display
 from rerank.formats.document_files import documents_of_file
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, part, record
+from rerank.options import Command, argument, option, optional_file, part, record
 from rerank.runs.options import Messages, printed
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, SEED, Pair, Whole
@@ -47,9 +47,7 @@ class ExportOptions:
         type=click.Choice(["text", PEARMUT]),
         default="text",
     )
-    source: str | None = option(
-        "Text in the source language that annotators see.", type=FILE, default=None
-    )
+    source: str | None = optional_file("Text in the source language that annotators see.")
     annotators: int = option("Number of annotators.", type=Whole(), default=1)
     seed: int = option("Random seed of the order of documents and texts.", type=SEED, default=1)
     messages: Messages = part(Messages, "Messages", without={"verbose"})

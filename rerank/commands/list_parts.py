@@ -17,7 +17,7 @@ import click
 
 from decoders.table import describe_orders
 from rerank.files.terminal import say, show
-from rerank.options import Command, Given, of_dataclass, option, part, record
+from rerank.options import Command, record
 from rerank.registry import (
     DECODERS,
     DOCUMENT_FORMATS,
@@ -29,12 +29,10 @@ from rerank.registry import (
     SCORERS,
     UTILITIES,
     Registry,
-    attribute,
     package,
 )
 from rerank.runs.options import form_option
 from rerank.runs.search import OF_FILE, SEARCH, SEARCH_NAMES
-from rerank.values import MOST_LINES, Whole
 
 if TYPE_CHECKING:
     from lm.composition import Composition
@@ -52,32 +50,16 @@ class ListOptions:
     form: str = form_option("text", "json")
 
 
-@record
-class ModelListOptions:
-    """Options of `rerank list models`; the sizes and their defaults are those of `train-lm`."""
-
-    vocabulary: int | None = option(
-        "Vocabulary size: the most frequent words of the training text [default: 10000].",
-        "--vocab",
-        type=Whole(most=MOST_LINES),
-        default=None,
-    )
-    sizes: Given = part(of_dataclass(attribute("lm.config:Config"), only=_SIZES, common=_SIZES))
-    form: str = form_option("text", "json")
-
-
-def list_models(options: ModelListOptions) -> None:
-    """Show the models of train-lm, and their numbers of parameters for given sizes.
+def list_models(options: ListOptions) -> None:
+    """Show the models of train-lm, and their numbers of parameters with its usual sizes.
 
     Example:
       rerank list models
-      rerank list models --embed 96 --hidden 96 --untied --format json
+      rerank list models --format json
     """
     from lm.training.settings import STRONG
 
     sizes: dict[str, Any] = {name: STRONG[name] for name in (*_SIZES, "vocabulary")}
-    sizes |= options.sizes.values()
-    sizes["vocabulary"] = options.vocabulary or sizes["vocabulary"]
     layers = f"{sizes['layers']} {sizes['recurrence']} layer{'s' if sizes['layers'] > 1 else ''}"
     note = (
         f"number of parameters: with embed {sizes['embed']:,}, hidden {sizes['hidden']:,}, "
@@ -372,7 +354,7 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
 COMMAND = click.Group(
     "list",
     commands=[
-        Command("models", ModelListOptions, list_models),
+        Command("models", ListOptions, list_models),
         *(_listing(kind) for kind in _KINDS if kind != "models"),
     ],
     help="Show what there is to choose from: built in, and from installed packages.",

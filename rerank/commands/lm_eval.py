@@ -25,7 +25,7 @@ from rerank.files.paths import display
 from rerank.files.terminal import progress
 from rerank.formats.contrastive import GROUPS, read_contrastive
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, part, record
+from rerank.options import Command, argument, option, optional, optional_file, part, record
 from rerank.runs.options import (
     LM_OR_HF_HELP,
     Machine,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from lm.comparisons import Block
     from rerank.formats.contrastive import ContrastiveItem
-    from rerank.metrics.accuracy import Array, Outcomes
+    from rerank.metrics.significance import Array, Outcomes
     from rerank.report.language_models import (
         CoherenceReport,
         ContrastiveReport,
@@ -98,13 +98,12 @@ class PermutationOptions:
         default=20,
     )
     seed: int = option("Random seed of permutations.", type=SEED_OF_MODELS, default=1)
-    bags: str | None = option(
+    bags: str | None = optional(
         "Score of a sentence under a model of bags of words, as rnnslm: mean or sum over its "
         "words.\n\n"
         "The mean of log p, by which it is trained (Lin et al. 2015, eq. 9), or the sum, the "
         "log-probability of the bag.",
         type=click.Choice(["mean", "sum"]),
-        default=None,
     )
     form: str = form_option("text", "json")
     machine: Machine = part(Machine, "Machine")
@@ -130,12 +129,10 @@ class Blocks:
         type=click.Choice(["separate", "consecutive", "same-topic"]),
         default="separate",
     )
-    topics: str | None = option(
+    topics: str | None = optional_file(
         "File with a topic for each line of TEXT, as `rerank topics label` writes it.\n\n"
         "Blank where TEXT is: for models that are given topics (each candidate its own), and "
         "for --candidates same-topic.",
-        type=FILE,
-        default=None,
     )
     seed: int = option("Random seed of the blocks.", type=SEED_OF_MODELS, default=1)
 
@@ -146,8 +143,8 @@ class NextSentenceOptions:
 
     read: ModelsAndText = part(ModelsAndText)
     blocks: Blocks = part(Blocks, "Blocks")
-    errors: str | None = option(
-        "Write the wrong choices to this file, one JSON object per line.", type=FILE, default=None
+    errors: str | None = optional_file(
+        "Write the wrong choices to this file, one JSON object per line."
     )
     form: str = form_option("text", "json")
     machine: Machine = part(Machine, "Machine")
@@ -273,7 +270,7 @@ def next_sentence(options: NextSentenceOptions, notices: Notices) -> NextSentenc
     import numpy as np
 
     from rerank.formats.translations import check_files
-    from rerank.metrics.accuracy import SCORES, outcomes_of
+    from rerank.metrics.significance import SCORES, outcomes_of
     from rerank.report.language_models import ModelFacts, NextSentenceReport
     from rerank.scorers.text_models import open_text_models
 

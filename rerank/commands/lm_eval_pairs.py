@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import option, part, record
+from rerank.options import option, optional_file, part, record
 from rerank.runs.options import ListFiles, Messages, ReferenceFiles, form_option, printed
-from rerank.tuning.plan import refuse_repeated
-from rerank.values import FILE, TEXT, Pair, Whole
+from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
     from rerank.formats.contrastive import WordTest
 
 VARIANTS = ("replaced", "omitted")
 REPEATED = "repeated"  # the class of content words that the document has had
+CLASSES = ("pronouns", "auxiliaries", "function", REPEATED)
 
 
 @record
@@ -35,22 +35,12 @@ class Items:
     )
     out: str = option("File for the items.", type=FILE)
     word_class: str = option(
-        "Words in which the variants differ: pronouns, auxiliaries, function, or a "
-        "--word-list.\n\n"
-        "The English lists pronouns, auxiliaries or function; the NAME of a --word-list; or "
-        "repeated, content words of the document's earlier references against other content "
-        "words.",
+        "Words in which the variants differ: pronouns, auxiliaries, function, or repeated.\n\n"
+        "English words of these classes; or repeated, content words of the document's earlier "
+        "references against other content words.",
         "--class",
-        type=TEXT,
+        type=click.Choice([*CLASSES]),
         default="pronouns",
-        metavar="NAME",
-    )
-    word_lists: tuple[tuple[str, str], ...] = option(
-        "A list of words, one a line, for --class; repeatable.",
-        "--word-list",
-        type=Pair("NAME=FILE", FILE),
-        default=(),
-        metavar="NAME=FILE",
     )
     context: int = option(
         "Sentences of the reference before each item.", type=Whole(0, 1000), default=3
@@ -61,21 +51,13 @@ class Items:
         type=click.Choice([*VARIANTS]),
         default="replaced",
     )
-    source: str | None = option(
+    source: str | None = optional_file(
         "Source sentences, a line for each sentence of the lists, for models that read them.",
-        type=FILE,
-        default=None,
     )
-    before: str | None = option(
+    before: str | None = optional_file(
         "Text whose sentences stand before each item in place of the reference's, such as the "
         "output of decode.",
-        type=FILE,
-        default=None,
     )
-
-    def check(self) -> None:
-        """UsageError for two lists of words of one name."""
-        refuse_repeated("--word-list", [name for name, _ in self.word_lists])
 
 
 @record
@@ -107,7 +89,7 @@ def pairs(options: PairsOptions, notices: Notices) -> ContrastivePairs:
     from rerank.runs.opening import open_run
 
     chosen, lists, sentences = options.items, options.lists.lists(), 0
-    words_of, words = _words_of(chosen, notices), Counter[str]()
+    words_of, words = _words_of(chosen.word_class), Counter[str]()
     read = (*lists.files, *chosen.texts.references, chosen.source, chosen.before)
     check_outputs([chosen.out], read)
     phenomenon = chosen.word_class + " omitted" * (chosen.variants == "omitted")
@@ -185,23 +167,12 @@ def _context(
     }
 
 
-def _words_of(options: Items, notices: Notices) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
+def _words_of(word_class: str) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
     """The words in which variants differ, by the earlier references of a document."""
     from rerank.formats.contrastive import WordTest
-    from rerank.formats.tokens import similar
-    from rerank.metrics.word_classes import closed_classes, read_words
+    from rerank.metrics.discourse import closed_words, english_words
 
-    name = options.word_class
-    lists = {name: read_words(path, notices) for name, path in options.word_lists}
-    closed = closed_classes(lists, notices)
-    listed = closed | lists
-    if name == REPEATED and REPEATED not in lists:
-        function = frozenset[str]().union(*closed.values())
-        return lambda earlier: WordTest.repeated(earlier, function)
-    if name not in listed:
-        raise UsageError(
-            f"--class {name}: {similar(name, (*listed, REPEATED))}; name one of these, or give "
-            "--word-list NAME=FILE"
-        )
-    test = WordTest(listed[name].__contains__)
+    if word_class == REPEATED:
+        return lambda earlier: WordTest.repeated(earlier, closed_words())
+    test = WordTest(english_words(word_class).__contains__)
     return lambda earlier: test

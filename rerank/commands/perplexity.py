@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from rerank.files.paths import FilePath, display
 from rerank.files.terminal import number_of_processes, progress
 from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
-from rerank.options import Command, Given, argument, option, part, record
+from rerank.options import Command, Given, argument, option, optional, optional_file, part, record
 from rerank.runs.options import (
     LM_OR_HF_HELP,
     Machine,
@@ -73,21 +73,18 @@ class PerplexityOptions:
     """Options of `rerank perplexity`."""
 
     text: str = argument("TEXT", type=FILE)
-    lm: Path | None = option(f"{LM_OR_HF_HELP}.", type=FOLDER, default=None, metavar="DIR")
-    ngram: str | None = option(
+    lm: Path | None = optional(f"{LM_OR_HF_HELP}.", type=FOLDER, metavar="DIR")
+    ngram: str | None = optional_file(
         "In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
         "SRILM, for example --ngram model.arpa.gz.",
-        type=FILE,
-        default=None,
     )
     side: Given = part(side_files("line of TEXT, blank where that is blank"))
     across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
     documents: str = parting_option()
-    document_cache: float | None = option(
+    document_cache: float | None = optional(
         "Interpolate the model with a document cache, the unigram of the document so far, of "
         "weight SHARE, for example 0.1.",
         type=PART,
-        default=None,
         metavar="SHARE",
     )
     duplicate_last_word: bool = option(
@@ -99,13 +96,11 @@ class PerplexityOptions:
     per_document: bool = option(
         "Print the figures of each document, too; documents count from 0.", default=False
     )
-    tags: str | None = option(
+    tags: str | None = optional_file(
         "A file beside TEXT with a tag for each word: print the figures of each tag, and of "
         "</s>.\n\n"
         "Tags such as parts of speech; figures are per word also where a model predicts "
         "subword pieces; mean of words is that of 1 / p, the figure of Wang & Cho (2015).",
-        type=FILE,
-        default=None,
     )
     form: str = form_option("text", "json", "tsv")
     machine: Machine = part(Machine, "Machine")
@@ -137,7 +132,7 @@ class PerplexityOptions:
 
 
 @printed
-def perplexity(options: PerplexityOptions, notices: Notices) -> PerplexityReport | CausalPerplexity:
+def perplexity(options: PerplexityOptions, notices: Notices) -> PerplexityReport:
     """Compute the perplexity of TEXT under a language model.
 
     TEXT has one sentence per line, and by default a blank line between documents; - is standard
@@ -149,8 +144,7 @@ def perplexity(options: PerplexityOptions, notices: Notices) -> PerplexityReport
     if str(options.lm).startswith(HUGGING_FACE):
         return _of_causal(options, notices)
     measure = _of_ngrams if options.lm is None else _of_model
-    side, twice = tuple(options.side.values()), options.duplicate_last_word
-    return PerplexityReport(measure(options, notices), twice, side)
+    return _report(measure(options, notices), options)
 
 
 COMMAND = Command("perplexity", PerplexityOptions, perplexity)
@@ -158,15 +152,16 @@ COMMAND = Command("perplexity", PerplexityOptions, perplexity)
 
 @dataclass(frozen=True, slots=True)
 class PerplexityReport:
-    """Perplexity of a text, with a row for each of its documents if it has figures of them.
+    """Figures of a text, of its documents and of its tags, by name, where there are any.
 
-    duplicate_last_word: whether the last word of each sentence was counted twice. given: kinds of
-    side information that the model was given.
+    lines: what is said of the text; further: what else is known of it, for JSON.
     """
 
-    text: Perplexity
-    duplicate_last_word: bool = False
-    given: tuple[str, ...] = ()
+    figures: Mapping[str, object]
+    lines: Sequence[str]
+    documents: Sequence[Mapping[str, object]] | None = None
+    tags: Mapping[str, Mapping[str, object]] | None = None
+    further: Mapping[str, object] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """The figures as JSON values; `document` counts from 0.
@@ -174,139 +169,106 @@ class PerplexityReport:
         `tags`: figures of the words of each tag; `end_of_sentence`: of `</s>`, None for a model
         that does not predict it.
         """
-        report: dict[str, object] = {"schema": 1, **self.text.as_json()}
-        report["duplicate_last_word"] = self.duplicate_last_word
-        report["given"] = list(self.given)
-        report["pseudo_likelihood"] = not self.text.causal
-        if self.text.documents is not None:
+        report: dict[str, object] = {"schema": 1, **self.figures, **self.further}
+        if self.documents is not None:
             report["documents"] = self._rows()
-        if self.text.tags is not None:
-            rows = {str(row.pop("tag")): row for row in self._rows_of_tags()}
-            report["end_of_sentence"] = rows.pop(END, None)
-            report["tags"] = rows
+        if self.tags is not None:
+            report["end_of_sentence"] = self.tags.get(END)
+            report["tags"] = {tag: x for tag, x in self.tags.items() if tag != END}
         return report
 
     def table(self) -> Table:
         """A row for each tag or document, or one for the text; all digits."""
-        return Table.of(self._rows_of_tags() or self._rows() or [self.text.as_json()])
+        return Table.of(self._rows_of_tags() or self._rows() or [self.figures])
 
     def to_text(self) -> str:
-        """One line for the text, after tables of the documents and of tags."""
+        """A line or more for the text, after tables of the documents and of tags."""
         tables = [_for_people(rows) for rows in (self._rows(), self._rows_of_tags()) if rows]
-        return "\n\n".join([*tables, "".join(f"{line}\n" for line in self._lines())])
-
-    def _lines(self) -> Iterator[str]:
-        """The perplexity of the text, and what is to be known of it."""
-        text = self.text
-        words = f"{text.tokens:,} words ({text.oov:,} out of vocabulary)"
-        unit, per_word = "token", ""
-        if text.words is not None:
-            words, unit = f"{text.tokens:,} pieces of {text.words:,} words", "piece"
-        counts = f"{words} in {text.sentences:,} sentences"
-        counts += ", the last word of each twice" * self.duplicate_last_word
-        nats = f"{text.nats_per_token:.4f} nats per"
-        if not text.normalised:
-            yield (
-                f"{nats} token over {counts}; the scores do not sum to 1: no perplexity, and not "
-                "comparable with one"
-            )
-        elif text.predicts_end:
-            others = f"without </s> {text.perplexity_without_eos:.2f}"
-            if text.oov:
-                others += f", without unknown words {text.perplexity_without_oov:.2f}"
-            if text.words is not None:
-                per_word = f" a piece, {text.perplexity_per_word:.2f} a word"
-            yield (
-                f"{'' if text.causal else 'pseudo-'}perplexity {text.perplexity:.2f}{per_word} "
-                f"({others}), {nats} {unit} over {counts}"
-            )
-        else:
-            yield (
-                f"{nats} word of a bag of words over {counts}; word order and </s> are not "
-                "predicted: not comparable with perplexities of other models"
-            )
-        if text.log_z is not None:
-            yield f"scores of this model are not normalised: {text.log_z.to_text()}"
-        if not text.causal:
-            yield (
-                "each sentence is given the next one, too: a pseudo-likelihood, no perplexity, and "
-                "not comparable with one"
-            )
-        if labels := [f"--{kind}" for kind in self.given if kind in LABELS_OF_SENTENCES]:
-            yield (
-                f"given {' and '.join(labels)}: not a perplexity if the labels were made from the "
-                "text itself; it is one if they come from the source or from earlier sentences"
-            )
+        return "\n\n".join([*tables, "".join(f"{line}\n" for line in self.lines)])
 
     def _rows(self) -> list[dict[str, object]]:
-        """Figures of each document, if there are any."""
-        return [{"document": d, **x.as_json()} for d, x in enumerate(self.text.documents or ())]
+        return [{"document": d, **x} for d, x in enumerate(self.documents or ())]
 
     def _rows_of_tags(self) -> list[dict[str, object]]:
-        """Figures of the words of each tag and, last, of `</s>` if it is predicted."""
-        if self.text.tags is None:
-            return []
-        rows = dict(self.text.tags)
-        if self.text.predicts_end:
-            nats = self.text.nats - self.text.word_nats
-            rows[END] = self.text.of_subset(self.text.sentences, nats)
-        kinds = ("perplexity_without_eos", "perplexity_without_oov")
-        left_out = ("sentences", *kinds, *(f"pseudo_{kind}" for kind in kinds))
-        return [
-            {"tag": tag} | {k: v for k, v in words.as_json().items() if k not in left_out}
-            for tag, words in rows.items()
-        ]
+        return [{"tag": tag, **x} for tag, x in (self.tags or {}).items()]
 
 
-@dataclass(frozen=True, slots=True)
-class CausalPerplexity:
-    """Perplexity of a text under a model of Hugging Face, with that of its documents if asked for.
+def _report(text: Perplexity, options: PerplexityOptions) -> PerplexityReport:
+    """The report of a text under a model of words or pieces."""
+    given, documents = list(options.side.values()), text.documents
+    return PerplexityReport(
+        text.as_json(),
+        [*_lines(text, given, twice=options.duplicate_last_word)],
+        None if documents is None else [document.as_json() for document in documents],
+        _figures_of_tags(text),
+        {
+            "duplicate_last_word": options.duplicate_last_word,
+            "given": given,
+            "pseudo_likelihood": not text.causal,
+        },
+    )
 
-    tokens: of the model, those of newlines included; ends: whether newlines end sentences.
+
+def _lines(text: Perplexity, given: Sequence[str], *, twice: bool) -> Iterator[str]:
+    """The perplexity of a text, and what is to be known of it.
+
+    given: kinds of side information that the model was given; twice: whether the last word of each
+    sentence was counted twice.
     """
-
-    sentences: int
-    words: int
-    tokens: int
-    nats: float
-    ends: bool
-    documents: tuple[CausalPerplexity, ...] = ()
-
-    def figures(self) -> dict[str, Any]:
-        """The figures by name; those per word count newlines as `</s>`, as of other models."""
-        per_token = self.nats / max(1, self.tokens)
-        return {
-            **{name: getattr(self, name) for name in ("sentences", "words", "tokens", "nats")},
-            "nats_per_token": per_token,
-            "perplexity": math.exp(per_token),
-            "perplexity_per_word": math.exp(
-                self.nats / max(1, self.words + self.sentences * self.ends)
-            ),
-        }
-
-    def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values; `document` counts from 0."""
-        rows = self._rows()
-        return {"schema": 1, **self.figures(), **({"documents": rows} if rows else {})}
-
-    def table(self) -> Table:
-        """A row for each document, or one for the text; all digits."""
-        return Table.of(self._rows() or [self.figures()])
-
-    def to_text(self) -> str:
-        """One line for the text, after a table of the documents."""
-        figures, rows = self.figures(), self._rows()
-        ends = f" and {self.sentences:,} ends of sentences" * self.ends
-        text = (
-            f"perplexity {figures['perplexity']:.2f} of {self.tokens:,} tokens, "
-            f"{figures['nats_per_token']:.4f} nats each; {figures['perplexity_per_word']:.2f} of "
-            f"{self.words:,} words{ends}, to compare with models of words\n"
+    words = f"{text.tokens:,} words ({text.oov:,} out of vocabulary)"
+    unit, per_word = "token", ""
+    if text.words is not None:
+        words, unit = f"{text.tokens:,} pieces of {text.words:,} words", "piece"
+    counts = f"{words} in {text.sentences:,} sentences{', the last word of each twice' * twice}"
+    nats = f"{text.nats_per_token:.4f} nats per"
+    if not text.normalised:
+        yield (
+            f"{nats} token over {counts}; the scores do not sum to 1: no perplexity, and not "
+            "comparable with one"
         )
-        return f"{_for_people(rows)}\n\n{text}" if rows else text
+    elif text.predicts_end:
+        others = f"without </s> {text.perplexity_without_eos:.2f}"
+        if text.oov:
+            others += f", without unknown words {text.perplexity_without_oov:.2f}"
+        if text.words is not None:
+            per_word = f" a piece, {text.perplexity_per_word:.2f} a word"
+        yield (
+            f"{'' if text.causal else 'pseudo-'}perplexity {text.perplexity:.2f}{per_word} "
+            f"({others}), {nats} {unit} over {counts}"
+        )
+    else:
+        yield (
+            f"{nats} word of a bag of words over {counts}; word order and </s> are not "
+            "predicted: not comparable with perplexities of other models"
+        )
+    if text.log_z is not None:
+        yield f"scores of this model are not normalised: {text.log_z.to_text()}"
+    if not text.causal:
+        yield (
+            "each sentence is given the next one, too: a pseudo-likelihood, no perplexity, and "
+            "not comparable with one"
+        )
+    if labels := [f"--{kind}" for kind in given if kind in LABELS_OF_SENTENCES]:
+        yield (
+            f"given {' and '.join(labels)}: not a perplexity if the labels were made from the "
+            "text itself; it is one if they come from the source or from earlier sentences"
+        )
 
-    def _rows(self) -> list[dict[str, Any]]:
-        """Figures of each document, if they are asked for."""
-        return [{"document": d, **x.figures()} for d, x in enumerate(self.documents)]
+
+def _figures_of_tags(text: Perplexity) -> dict[str, dict[str, object]] | None:
+    """Figures of the words of each tag and, last, of `</s>` if it is predicted."""
+    if text.tags is None:
+        return None
+    rows = dict(text.tags)
+    if text.predicts_end:
+        nats = text.nats - text.word_nats
+        rows[END] = text.of_subset(text.sentences, nats)
+    kinds = ("perplexity_without_eos", "perplexity_without_oov")
+    left_out = ("sentences", *kinds, *(f"pseudo_{kind}" for kind in kinds))
+    return {
+        tag: {name: value for name, value in words.as_json().items() if name not in left_out}
+        for tag, words in rows.items()
+    }
 
 
 def _for_people(rows: Sequence[Mapping[str, object]]) -> str:
@@ -387,8 +349,12 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
         return measure(model, corpus, per_document=options.per_document, tags=tags, share=share)
 
 
-def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity:
-    """The figures of the text under a model of Hugging Face."""
+def _of_causal(options: PerplexityOptions, notices: Notices) -> PerplexityReport:
+    """The figures of the text under a model of Hugging Face.
+
+    Its tokens are those of newlines, too, which end sentences where these are joined so; figures
+    per word count newlines as `</s>`, as of other models.
+    """
     from lm.evaluation import MOST_NATS
     from rerank.scorers.models import open_for_texts
 
@@ -400,7 +366,7 @@ def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity
     if choice := model.choose_by(sentence.decode() for sentence in text.sentences()):
         options.messages.announce(choice)
     spans, ends = [*pairwise(text.corpus.documents.tolist())], model.window.join == "newline"
-    documents = []
+    documents = list[dict[str, Any]]()
     for begin, end in progress(spans, label=name, unit="documents", total=len(spans)):
         log_probs, tokens = model.log_probs([*text.sentences(begin, end)])
         words = int(text.corpus.sentences[end] - text.corpus.sentences[begin])
@@ -409,16 +375,32 @@ def _of_causal(options: PerplexityOptions, notices: Notices) -> CausalPerplexity
             raise RerankError(
                 f"{name}: the model returned NaN or has no probability left for the text"
             )
-        documents.append(CausalPerplexity(end - begin, words, tokens, nats, ends))
+        documents.append(_causal_figures(end - begin, words, tokens, nats, ends=ends))
     model.finish(text.name, notices)
-    return CausalPerplexity(
-        text.corpus.n_sentences,
-        len(text.corpus.tokens),
-        sum(document.tokens for document in documents),
-        sum(document.nats for document in documents),
-        ends,
-        tuple(documents) if options.per_document else (),
+    tokens, nats = (sum(document[name] for document in documents) for name in ("tokens", "nats"))
+    sentences, words = text.corpus.n_sentences, len(text.corpus.tokens)
+    figures = _causal_figures(sentences, words, tokens, nats, ends=ends)
+    of_newlines = f" and {sentences:,} ends of sentences" * ends
+    line = (
+        f"perplexity {figures['perplexity']:.2f} of {tokens:,} tokens, "
+        f"{figures['nats_per_token']:.4f} nats each; {figures['perplexity_per_word']:.2f} of "
+        f"{words:,} words{of_newlines}, to compare with models of words"
     )
+    shown = options.per_document and documents
+    return PerplexityReport(figures, [line], documents if shown else None)
+
+
+def _causal_figures(
+    sentences: int, words: int, tokens: int, nats: float, *, ends: bool
+) -> dict[str, Any]:
+    """Figures by name; ends: whether newlines end sentences."""
+    per_token = nats / max(1, tokens)
+    per_word = math.exp(nats / max(1, words + sentences * ends))
+    return {
+        **{"sentences": sentences, "words": words, "tokens": tokens, "nats": nats},
+        **{"nats_per_token": per_token, "perplexity": math.exp(per_token)},
+        "perplexity_per_word": per_word,
+    }
 
 
 @contextmanager

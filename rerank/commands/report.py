@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rerank.files.outputs import atomic, check_folder, check_matplotlib, to_json
-from rerank.formats.run_records import read_curve
 from rerank.notices import Notices
 from rerank.options import Command
 from rerank.report.measures import ReportOptions
@@ -28,13 +27,12 @@ def report(options: ReportOptions, notices: Notices) -> str | None:
     if page.figures is not None:
         check_matplotlib("--figures")
         check_folder(page.figures, f"--figures {page.figures}")
-    curves = {name: read_curve(path, notices) for name, path in page.curves}
     result = run_report(options, notices)
     content = render(result).encode() if page.form == "html" else to_json(result.to_dict())
     with atomic(page.out) as file:
         file.write(content)
         if page.figures is not None:
-            for path in write_figures(page.figures, result, curves):
+            for path in write_figures(page.figures, result):
                 options.messages.announce(f"figure written to {path}")
     if page.out == "-":
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional_file, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE
@@ -17,11 +17,9 @@ from rerank.values import FILE
 class ScoredPath:
     """The path after which candidates are scored."""
 
-    weights: str | None = option(
+    weights: str | None = optional_file(
         "Score candidates after the path decoded with these weights [default: after the first "
         "candidates].",
-        type=FILE,
-        default=None,
     )
     default_weight: float | None = default_weight_option()
     searching: SearchOptions = part(SearchOptions, without={"gap"})

@@ -9,7 +9,7 @@ from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
 from rerank.notices import Notices
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional, part, record
 from rerank.runs.options import Messages, parting_option, printed
 from rerank.runs.texts import (
     TOKENIZER,
@@ -50,11 +50,10 @@ class TrainNgramOptions:
         "made-up texts; such a text is refused otherwise.",
         default=False,
     )
-    vocabulary: int | None = option(
+    vocabulary: int | None = optional(
         "Vocabulary size: the most frequent words; the others are <unk> [default: all words].",
         "--vocab",
         type=Whole(most=MOST_LINES),
-        default=None,
     )
     min_count: int = option(
         "Number of times that a word of the vocabulary is in the training text.",
@@ -62,9 +61,7 @@ class TrainNgramOptions:
         type=Whole(most=MOST_LINES),
         default=1,
     )
-    tokenizer: str | None = option(
-        TOKENIZER_HELP, type=TOKENIZER, default=None, metavar="KIND:SIZE"
-    )
+    tokenizer: str | None = optional(TOKENIZER_HELP, type=TOKENIZER, metavar="KIND:SIZE")
     documents: str = parting_option()
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 

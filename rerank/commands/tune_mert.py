@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import Command, option, part, record
+from rerank.options import Command, optional, part, record
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, RunOptions
 from rerank.runs.search import SearchOptions
@@ -49,12 +49,11 @@ class MertWeights:
     """Which weights are tuned, their start and ranges, and the files to write."""
 
     files: TunedWeights = part(TunedWeights)
-    features: tuple[str, ...] | None = option(
+    features: tuple[str, ...] | None = optional(
         "Comma-separated features to tune, others keep their start weight [default: all dense "
         "ones; total if it is named, or weighted in --start].",
         type=NameList(),
         metavar="NAMES",
-        default=None,
         rare=True,
     )
 
@@ -114,8 +113,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         inputs = weights.check_files(read, options.run.scorers.folders)
         frame, start = weights.read(notices)
         bleu = Bleu(tokenizer_of(plan.objective.tokenize, references, announce))
-        search = tuning_search(options.searching.chosen(), plan)
-        search = search.at(start) if start else search
+        search = tuning_search(options.searching.chosen(), plan, start)
         documents, lines = read_targets(lists, references, notices, announce)
         programs = {n: ProgramMetric(n, p) for n, p in plan.objective.programs.items()}
         with open_run(
@@ -158,12 +156,13 @@ def tune_mert(options: TuneMertOptions) -> None:
             # here, since a copy of standard input exists only as long as the lists are open
             made = (
                 _provenance(run, files, result, search)
-                | _scores(result.statistics, metrics, len(lines[0]) if lines else 0, announce)
+                | _scores(result.statistics, metrics, lines, announce)
                 | result.entries()
                 | (judged := verdict_entries(run, run.kinds.models, run.systems, result))
                 | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
             )
-            write_weights(weights.out, (tuned := result.written(made)), base=frame, notices=notices)
+            tuned = result.written(made)
+            write_weights(weights.out, tuned, base=frame, notices=notices)
             saved.discard()
     said = [f"verdict: {judged['verdict']}", result.to_text()]
     # what counts most is the last line
@@ -234,9 +233,8 @@ def _check(
 
 
 def _plot(run: Run[ListSource], result: TuningResult, path: str) -> None:
-    task = result.task
     with run.watch.lap("tuning"):
-        plot_surface(path, task.pool(result.path), result.weights, task.search)
+        plot_surface(path, result.task.pool(result.path), result.weights, result.task.search)
 
 
 def plot_surface(path: str, pool: Pool, weights: NDArray[np.float64], search: PoolSearch) -> None:
@@ -263,7 +261,6 @@ def _provenance(
         **task.features.entries(task.names),
         "search": {"method": search.method, **options},
         "top": lists.top,
-        "diverse": lists.diverse,
         **({"normalize": AS_NFC} if lists.in_nfc else {}),
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {},
@@ -279,7 +276,10 @@ def _provenance(
 
 
 def _scores(
-    sums: Sums, metrics: Sequence[Metric], n_references: int, announce: Printer
+    sums: Sums,
+    metrics: Sequence[Metric],
+    references: Sequence[Sequence[bytes]],
+    announce: Printer,
 ) -> dict[str, object]:
     """Entries of a weights file about the tuning set: BLEU, which comes first, and the others.
 
@@ -290,6 +290,7 @@ def _scores(
 
     from rerank.tuning.objective import length_of
 
+    n_references = len(references[0]) if references else 0
     ends, shown = np.cumsum([metric.width for metric in metrics]), list[str]()
     entries: list[dict[str, object]] = []
     for metric, statistics in zip(metrics, np.split(sums.sum(axis=0), ends[:-1]), strict=True):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import Command, option, part, record
+from rerank.options import Command, option, optional, optional_file, part, record
 from rerank.runs.options import Messages, printed
 from rerank.tuning.plan import Plan, TunedWeights
 from rerank.values import FILE, NameList
@@ -29,16 +29,13 @@ class ExtractorFiles:
     scores: tuple[str, ...] = option(
         "scores.dat of the same run of extractor, with BLEU; repeatable.", type=FILE, many=True
     )
-    init: str | None = option(
+    init: str | None = optional_file(
         "init.opt to start from: three lines, start, least, largest values.",
-        type=FILE,
-        default=None,
     )
-    tune: tuple[str, ...] | None = option(
+    tune: tuple[str, ...] | None = optional(
         "Comma-separated features to tune; the others keep their start weight [default: all].",
         type=NameList(),
         metavar="NAMES",
-        default=None,
         rare=True,
     )
 

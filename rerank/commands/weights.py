@@ -11,7 +11,7 @@ from rerank.files.lines import spool
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, part, record
+from rerank.options import Command, argument, option, optional_file, part, record
 from rerank.registry import MOSES_INI, WEIGHT_FORMATS
 from rerank.runs.options import Messages, printed
 from rerank.values import FILE, MemberName
@@ -34,15 +34,11 @@ class WeightsOptions:
         type=MemberName(WEIGHT_FORMATS, MOSES, MOSES_INI),
     )
     out: str = option("File to write; - is standard output.", type=FILE, default="-")
-    base: str | None = option(
-        "With --to moses-ini, the moses.ini to write them into.", type=FILE, default=None
-    )
-    kbest: str | None = option(
+    base: str | None = optional_file("With --to moses-ini, the moses.ini to write them into.")
+    kbest: str | None = optional_file(
         "K-best list of the weights: its features, in their order, have F0, F1, … of IN.\n\n"
         "Or those with names of another tool; with --to cdec or travatar, the list whose "
         "names are written (not needed for JSON that tune-mert made of this list).",
-        type=FILE,
-        default=None,
     )
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 

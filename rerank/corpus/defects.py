@@ -277,7 +277,7 @@ class Defects:
         ends = np.cumsum([len(text) + 1 for text in texts])
         for kind, (pattern, signs) in _SIGNS.items():
             hits = np.zeros(kbest.n, np.bool_)
-            places = [place for sign in signs for place in _occurrences(blob, sign)]
+            places = [m.start() for sign in signs for m in re.finditer(re.escape(sign), blob)]
             for row in {*np.searchsorted(ends, places, "right").tolist(), *unusual}:
                 hits[row] = pattern.search(texts[row]) is not None
             if kind in _NO_SIGN and hits.any():
@@ -338,14 +338,6 @@ def whole(kbest: KBest) -> NDArray[np.bool_]:
     sizes = np.diff(np.append(starts, kbest.n))
     kept: NDArray[np.bool_] = kbest.defects <= np.repeat(least, sizes)
     return kept
-
-
-def _occurrences(blob: bytes, sign: bytes) -> Iterator[int]:
-    """Places of a sign in a block of texts."""
-    place = blob.find(sign)
-    while place >= 0:
-        yield place
-        place = blob.find(sign, place + len(sign))
 
 
 def _raise(marks: Marks, hits: NDArray[np.bool_], kind: str) -> None:
@@ -446,10 +438,15 @@ class _copies:
 
 def _beginning(texts: Sequence[bytes]) -> bytes:
     """What all texts of a sentence begin with, up to the last colon in it."""
-    first, last = min(texts), max(texts)
-    n = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
-    shared = first[:n] if n is not None else min(first, last, key=len)
+    shared = _common(texts)
     return shared[: shared.rfind(b":") + 1]
+
+
+def _common(texts: Sequence[bytes]) -> bytes:
+    """What all texts begin with."""
+    first, last = min(texts), max(texts)
+    n = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:n]
 
 
 def _shared_prompt(beginnings: Sequence[bytes]) -> re.Pattern[bytes] | None:
@@ -465,10 +462,9 @@ def _shared_prompt(beginnings: Sequence[bytes]) -> re.Pattern[bytes] | None:
     same = [prompt for prompt in prompts if prompt.split()[-1] == label]
     if len(same) < _NEARLY_ALL * len(prompts):
         return None
-    first, last = min(same), max(same)
-    n = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    front = first[:n].split(b" ") if n == len(first) else first[:n].split(b" ")[:-1]
+    shared, whole_prompt = _common(same), min(same)
+    front = shared.split(b" ") if shared == whole_prompt else shared.split(b" ")[:-1]
     if len(front) < 2 and len(label) < 4:
         return None
-    between = b"" if n == len(first) else rb".*?" + re.escape(label)
+    between = b"" if shared == whole_prompt else rb".*?" + re.escape(label)
     return re.compile(rb"\s*" + rb"\s+".join(map(re.escape, front)) + between + rb"\s*", re.S)

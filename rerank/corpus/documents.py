@@ -31,8 +31,8 @@ class Documents:
 
     lines: (T,) line of the files, from 0, of each sentence, if lines of documents alternate or some
     are left out; file_length: number of lines of the files then. segments: (T,) ids of the
-    sentences within their documents, if their file has any. domains: of documents by id, such as
-    `news`. cure: how their file may be read otherwise, for messages about files of another length.
+    sentences within their documents, if their file has any. cure: how their file may be read
+    otherwise, for messages about files of another length.
     """
 
     ids: tuple[str, ...]  # (D,), all different; never used as file names
@@ -40,7 +40,6 @@ class Documents:
     lines: tuple[int, ...] | None = None
     file_length: int | None = None
     segments: tuple[str, ...] | None = None
-    domains: Mapping[str, str] = field(default_factory=dict, compare=False)
     cure: str = field(default="", compare=False)
 
     @classmethod
@@ -82,9 +81,7 @@ class Documents:
         order = tuple(chain.from_iterable(places.values()))
         if len(places) == len(order) and (parts := _paragraphs(places)):
             documents = cls.of_sizes({name: len(numbers) for name, numbers in parts.items()})
-            domains = {name: name.split("_#_")[1] for name in parts}
-            segments = tuple(chain.from_iterable(parts.values()))
-            return replace(documents, segments=segments, domains=domains)
+            return replace(documents, segments=tuple(chain.from_iterable(parts.values())))
         documents = cls.of_sizes({name: len(lines_of) for name, lines_of in places.items()})
         documents = replace(documents, cure=_sizes_cure(places) if may_be_sizes else cure)
         if order == tuple(range(len(order))):
@@ -147,7 +144,6 @@ class Documents:
             lines=tuple(places[t] for t in sentences),
             file_length=self.n_file_lines,
             segments=None if ids is None else tuple(ids[t] for t in sentences),
-            domains=self.domains,
         )
 
     def split(self, lines: Sequence[Item]) -> list[Sequence[Item]]:
@@ -315,7 +311,6 @@ class EvaluationSetBuilder:
         self._source, self._sort_key = source, sort_key
         self._texts: dict[Role, dict[str, dict[Segment, bytes]]] = {}
         self._documents: dict[str, dict[str, None]] = {}  # ids of the segments, in order
-        self.domains: dict[str, str] = {}  # of documents
 
     def add(
         self, role: Role, name: str, segment: Segment, text: bytes, *, line: int | None = None
@@ -350,11 +345,8 @@ class EvaluationSetBuilder:
         if not segments:
             fault = "expected segments of documents, found none; is this the right file?"
             raise InputError(fault, source=self._source)
-        documents = replace(
-            Documents.of_sizes(sizes),
-            segments=tuple(number for _, number in segments),
-            domains=self.domains,
-        )
+        ids = tuple(number for _, number in segments)
+        documents = replace(Documents.of_sizes(sizes), segments=ids)
         texts = {
             role: {name: [text.get(s) for s in segments] for name, text in by_name.items()}
             for role, by_name in self._texts.items()

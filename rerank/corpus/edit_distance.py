@@ -1,9 +1,7 @@
 """Edit distances over words: of the candidates of a list, and of a text to its references.
 
-Levenshtein's distance: insertions, deletions and substitutions cost 1 each. Myers (1999),
-https://doi.org/10.1145/316542.316550, computes 64 of its rows at once; of the candidates of a list
-it gives the diversity, and a choice of those far apart (Gonzalez 1985,
-https://doi.org/10.1016/0304-3975(85)90224-5). K candidates of a list, L words of all of them.
+Levenshtein's distance: insertions, deletions and substitutions cost 1 each. Of the candidates of a
+list it gives the diversity. K candidates of a list, L words of all of them.
 
 A text of a whole document is parted into segments by the least sum of the distances between each
 and the nearest of its references, as mwerSegmenter does (Matusov et al. 2005, section 3,
@@ -43,114 +41,45 @@ class Diversity:
 
 
 def diversity(candidates: Sequence[Tokens]) -> Diversity:
-    """Diversity of a list. O(K L ⌈m/64⌉) time for candidates of m words, O(K + L) memory."""
+    """Diversity of a list. O(L²) time, O(L) memory."""
     distinct = len(set(map(tuple, candidates)))
     pairs = len(candidates) * (len(candidates) - 1) // 2
     if not pairs:
         return Diversity(len(candidates), distinct, None, None)
-    distance, relative = _sums(*_numbered(candidates))
+    vocabulary: defaultdict[Hashable, int] = defaultdict(count().__next__)
+    words = np.array([vocabulary[word] for tokens in candidates for word in tokens], np.int64)
+    distance, relative = _sums(words, np.cumsum([0, *map(len, candidates)], dtype=np.int64))
     return Diversity(len(candidates), distinct, distance / pairs, relative / pairs)
 
 
-def farthest_first(candidates: Sequence[Tokens], k: int) -> NDArray[np.int64]:
-    """Ranks (min(k, K),), rising, of candidates that are far from each other.
+@njit(cache=True)
+def _sums(words: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[int, float]:
+    """Sums over all pairs of the distances, and of the distances / longer lengths.
 
-    Farthest-point clustering (Gonzalez 1985): the first candidate, then repeatedly the candidate
-    whose distance to its nearest chosen candidate is largest; ties go to the lower rank. The
-    largest such distance is at most twice the minimum over all choices of k. The choice for k
-    contains that for k − 1. O(k L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
+    words: (L,) as numbers; starts: (K+1,) of the candidates among them.
     """
-    if k >= len(candidates):
-        return np.arange(len(candidates))
-    ids, starts, n_words = _numbered(candidates)
-    chosen = [0]
-    nearest = _distances(0, 0, ids, starts, n_words)
-    for _ in range(k - 1):
-        nearest[chosen[-1]] = -1  # below the 0 of its duplicates
-        chosen.append(int(nearest.argmax()))
-        np.minimum(nearest, _distances(chosen[-1], 0, ids, starts, n_words), out=nearest)
-    return np.sort(chosen)
-
-
-def _numbered(candidates: Sequence[Tokens]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Word numbers (L,), starts of the candidates in them (K+1,), size of the vocabulary."""
-    vocabulary: defaultdict[Hashable, int] = defaultdict(count().__next__)
-    numbers = [vocabulary[token] for tokens in candidates for token in tokens]
-    starts = np.cumsum([0, *map(len, candidates)], dtype=np.int64)
-    return np.array(numbers, np.int64), starts, len(vocabulary)
-
-
-# The table of the dynamic program has a row for each word of the pattern and a column for each word
-# of a text. 64 rows are computed at a time: the differences between neighbouring rows of a column
-# are the bits of one number, computed from the differences along the row above the 64.
-_BITS = 64
-_ONE = np.uint64(1)
-_NONE = np.uint64(0)
-
-
-@njit(cache=True)
-def _distances(
-    pattern: int, first: int, ids: NDArray[np.int64], starts: NDArray[np.int64], n_words: int
-) -> NDArray[np.int64]:
-    """Edit distances (K − first,) of one candidate to those from `first` on."""
-    steps = np.ones(len(ids), np.int8)  # along the last row so far, of all texts; row 0 rises by 1
-    places = np.empty(n_words, np.uint64)  # bits of the rows at which each word stands
-    begin, end = starts[pattern], starts[pattern + 1]
-    for top in range(begin, end, _BITS):
-        rows = ids[top : min(top + _BITS, end)]
-        places[:] = 0
-        for i in range(len(rows)):
-            places[rows[i]] |= _ONE << np.uint64(i)
-        for j in range(first, len(starts) - 1):
-            text = slice(starts[j], starts[j + 1])
-            _descend(ids[text], places, np.uint64(len(rows) - 1), steps[text])
-    distances = np.empty(len(starts) - 1 - first, np.int64)
-    for j in range(first, len(starts) - 1):
-        total = end - begin  # down the column before the text, then along the last row
-        for p in range(starts[j], starts[j + 1]):
-            total += steps[p]
-        distances[j - first] = total
-    return distances
-
-
-@njit(cache=True)
-def _descend(
-    text: NDArray[np.int64],
-    places: NDArray[np.uint64],
-    last: np.uint64,
-    steps: NDArray[np.int8],
-) -> None:
-    """Replace the differences along the row above a block of rows by those along its row `last`.
-
-    Myers (1999), the step of his block-based algorithm, for each word of the text.
-    """
-    rises, falls = ~_NONE, _NONE  # down the column: +1 and −1
-    for p in range(len(text)):
-        rise, fall = np.uint64(steps[p] > 0), np.uint64(steps[p] < 0)
-        equal = places[text[p]]
-        vertical = equal | falls
-        equal |= fall
-        horizontal = (((equal & rises) + rises) ^ rises) | equal
-        up = falls | ~(horizontal | rises)
-        down = rises & horizontal
-        steps[p] = np.int8((up >> last) & _ONE) - np.int8((down >> last) & _ONE)
-        up, down = (up << _ONE) | rise, (down << _ONE) | fall
-        rises, falls = down | ~(vertical | up), up & vertical
-
-
-@njit(cache=True)
-def _sums(ids: NDArray[np.int64], starts: NDArray[np.int64], n_words: int) -> tuple[int, float]:
-    """Sums over all pairs of the distances, and of the distances / longer lengths."""
     total, relative = 0, 0.0
-    for i in range(len(starts) - 2):
-        distances = _distances(i, i + 1, ids, starts, n_words)
-        for j in range(i + 1, len(starts) - 1):
-            distance = distances[j - i - 1]
-            longer = max(starts[i + 1] - starts[i], starts[j + 1] - starts[j])
+    for i in range(len(starts) - 1):
+        ours = words[starts[i] : starts[i + 1]]
+        for j in range(i):
+            others = words[starts[j] : starts[j + 1]]
+            distance = _distance(ours, others)
             total += distance
-            if longer:
-                relative += distance / longer
+            relative += distance / max(len(ours), len(others), 1)
     return total, relative
+
+
+@njit(cache=True)
+def _distance(ours: NDArray[np.int64], others: NDArray[np.int64]) -> int:
+    """Levenshtein's distance of words, by one row of the table of the dynamic program."""
+    row = np.arange(len(others) + 1)
+    for i in range(len(ours)):
+        diagonal, row[0] = row[0], i + 1
+        for j in range(1, len(row)):
+            replaced = diagonal + (ours[i] != others[j - 1])
+            diagonal = row[j]
+            row[j] = min(replaced, row[j - 1] + 1, diagonal + 1)
+    return int(row[-1])
 
 
 # Segments of a text

@@ -20,7 +20,7 @@ from rerank.corpus.columns import (
     runs_of_lists,
 )
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import MAX_ID, KBest, split_words
+from rerank.corpus.kbest import MAX_ID, KBest
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE, ReadingOptions
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
@@ -59,9 +59,8 @@ class Grouping:
         if documents.lines is not None:
             self.numbers = np.full(documents.n_file_lines, -1)
             self.numbers[list(documents.lines)] = np.arange(documents.n_sentences)
-        beyond = options.max_k + 1  # candidates to keep, and to read, of each sentence
-        self.top = beyond if options.top is None else options.top
-        self.limit = beyond if options.diverse else self.top
+        # candidates to keep of each sentence
+        self.top = options.max_k + 1 if options.top is None else options.top
         self.no_rows: KBestRows  # with the labels of the list
         self.has_totals, self.lowest_id, self.largest_k = False, MAX_ID, 0
         self.missing: list[int] = []  # ids without candidates
@@ -73,7 +72,7 @@ class Grouping:
         Within a document ids may be interleaved; a document must be one run of rows, unless the
         lines of the documents themselves stand apart: all rows are then held. Rows of lines that
         the documents leave out are skipped. `InputError` for a sentence from which more than
-        `max_k` candidates would be read. O(n log n) per document, and the cost of `farthest_first`.
+        `max_k` candidates would be read. O(n log n) per document.
         """
         after = 0  # the document after the last one that was yielded
         parts = self.gathered(rows) if self.documents.interleaved else self.parts(rows)
@@ -128,17 +127,15 @@ class Grouping:
         start, stop = self.documents.span(d)
         counts = np.zeros(stop - start, np.int64)
         pieces, size, files = list[KBestRows](), 0, None
-        whole = self.limit > self.top
         for part in parts:
             ranks = _ranks(self._numbers(part) - start, counts)
-            cure = "leave out --diverse" if whole else "give --top to keep the first ones"
             self._refuse(
                 f"expected at most {self.options.max_k} hypotheses of a sentence, found more of "
-                f"sentence {{id}}; {cure}, or raise --max-k",
+                "sentence {id}; give --top to keep the first ones, or raise --max-k",
                 part,
-                (ranks == self.options.max_k) & (ranks < self.limit),
+                (ranks == self.options.max_k) & (ranks < self.top),
             )
-            part = part.where(ranks < self.limit)
+            part = part.where(ranks < self.top)
             size += part.nbytes
             if files is None and not self.store.has_room(2 * size):  # once more when it is joined
                 files = self.store
@@ -152,8 +149,8 @@ class Grouping:
         if len(falls := np.flatnonzero(np.diff(rows.sentences) < 0)):
             self._note("interleaved-ids", rows.file_lines[falls + 1])
             rows = rows.take(np.argsort(rows.sentences, kind="stable"))
-        rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
-        offsets = offsets_of(np.minimum(counts, self.top))
+        kept = np.minimum(counts, self.top)
+        ranks, offsets = places_of(kept), offsets_of(kept)
         self._note_texts(rows, offsets)
         self.order = self.order or _ListOrder([*column_names(rows.labels), "total"])
         self.order.add(rows, offsets)
@@ -243,22 +240,6 @@ class Grouping:
         message = message.replace("{id}", str(rows.sentences[row]))
         fault = InputError(message, source=self.source, line=int(rows.file_lines[row]))
         self.notices.refuse(fault, count=int(wrong.sum()))
-
-    def _chosen(
-        self, rows: KBestRows, counts: NDArray[np.int64]
-    ) -> tuple[KBestRows, NDArray[np.int64]]:
-        """The rows to keep of lists of these sizes (T,), and their ranks."""
-        ranks = places_of(counts)
-        if (counts <= self.top).all():
-            return rows, ranks
-        from rerank.corpus.edit_distance import farthest_first  # loads numba
-
-        texts, chosen = rows.texts.to_list(), []
-        for start, stop in pairwise(offsets_of(counts).tolist()):
-            candidates = list(map(split_words, texts[start:stop]))
-            chosen.append(start + farthest_first(candidates, self.top))
-        kept = np.concatenate(chosen)
-        return rows.take(kept), ranks[kept]
 
     def _note_texts(self, rows: KBestRows, offsets: NDArray[np.int64]) -> None:
         """Count empty and duplicate hypotheses, and those with special words of language models."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from shlex import quote
 from typing import Any, NamedTuple
 from unicodedata import decimal, name, normalize
@@ -414,14 +415,15 @@ def note_differences(
     …; numbers: lines of the hypotheses in their file, by default 1, 2, …; form: format of k-best
     lists; tokenize: tokenizer of BLEU; spelling: that of all candidates, if these are not all.
     """
-    others, profile = Spelling(), profile_of(references)
-    others.add(references)
+    others, profile = Spelling.of(references), profile_of(references)
     theirs: list[tuple[Difference, str]] = []
     for source, hypotheses in systems.items():
-        written, of_references = spelling or Spelling(), list[Difference]()
-        if spelling is None:
-            written.add(hypotheses, range(1, len(hypotheses) + 1) if numbers is None else numbers)
-        known = note_spelling(written, others, notices, source=source, of_lists=bool(form))
+        written, of_references = spelling, list[Difference]()
+        if written is None:
+            written = Spelling()
+            written.add(hypotheses, count(1) if numbers is None else numbers)
+        spelled = {"hypotheses": written, "references": others}
+        known = note_spelling(spelled, notices, source=source, of_lists=bool(form))
         first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
         lines = {"hypotheses": hypotheses, "references": first_references}
         note_alignment(lines, notices, source=source, of_list=bool(form))

@@ -67,12 +67,6 @@ class ReadingOptions:
         default=None,
         metavar="K",
     )
-    diverse: bool = option(
-        "With --top, keep the first candidate and then those farthest, by edit distance, from the "
-        "ones kept.",
-        default=False,
-        rare=True,
-    )
     first_id: int = option(
         "Id of the first source sentence in the list.",
         type=Whole(0, MOST_LINES),
@@ -109,11 +103,6 @@ class ReadingOptions:
         rare=True,
     )
 
-    def check(self) -> None:
-        """UsageError for a choice among candidates that are all kept."""
-        if self.diverse and self.top is None:
-            raise UsageError("--diverse: it needs --top K, the number of candidates to keep")
-
     @property
     def encoded(self) -> Encoding:
         """The encoding of the lists."""
@@ -134,8 +123,8 @@ class DocumentOptions:
     docs: str | None = option(
         "Document ids, one line per source sentence; or another format of `rerank list "
         "document-formats`.\n\n"
-        "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, a "
-        "table DOCID START END, text with blank lines between documents.",
+        "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, text "
+        "with blank lines between documents.",
         type=FILE,
         default=None,
     )

@@ -14,40 +14,37 @@ from rerank.corpus.columns import TextColumn
 from rerank.files.compilation import njit
 
 Integers = NDArray[np.int64]
+_RANGES = """
+Latin 41-5A 61-7A C0-D6 D8-F6 F8-24F 1E00-1EFF
+Greek 370-3FF 1F00-1FFF
+Cyrillic 400-52F
+Armenian 531-58F
+Hebrew 590-5FF
+Arabic 600-6FF 750-77F 8A0-8FF FB50-FEFC
+Devanagari 900-97F
+Bengali 980-9FF
+Gurmukhi A00-A7F
+Gujarati A80-AFF
+Oriya B00-B7F
+Tamil B80-BFF
+Telugu C00-C7F
+Kannada C80-CFF
+Malayalam D00-D7F
+Sinhala D80-DFF
+Thai E00-E7F
+Lao E80-EFF
+Tibetan F00-FFF
+Burmese 1000-109F
+Georgian 10A0-10FF
+Ethiopic 1200-137F
+Khmer 1780-17FF
+kana 3041-30FF 31F0-31FF
+Hangul 1100-11FF 3130-318F AC00-D7AF
+Han 3400-4DBF 4E00-9FFF F900-FAFF 20000-2FFFF
+"""
 SCRIPTS = {  # ranges of code points of the letters, both ends included
-    "Latin": (
-        (0x41, 0x5A),
-        (0x61, 0x7A),
-        (0xC0, 0xD6),
-        (0xD8, 0xF6),
-        (0xF8, 0x24F),
-        (0x1E00, 0x1EFF),
-    ),
-    "Greek": ((0x370, 0x3FF), (0x1F00, 0x1FFF)),
-    "Cyrillic": ((0x400, 0x52F),),
-    "Armenian": ((0x531, 0x58F),),
-    "Hebrew": ((0x590, 0x5FF),),
-    "Arabic": ((0x600, 0x6FF), (0x750, 0x77F), (0x8A0, 0x8FF), (0xFB50, 0xFEFC)),
-    "Devanagari": ((0x900, 0x97F),),
-    "Bengali": ((0x980, 0x9FF),),
-    "Gurmukhi": ((0xA00, 0xA7F),),
-    "Gujarati": ((0xA80, 0xAFF),),
-    "Oriya": ((0xB00, 0xB7F),),
-    "Tamil": ((0xB80, 0xBFF),),
-    "Telugu": ((0xC00, 0xC7F),),
-    "Kannada": ((0xC80, 0xCFF),),
-    "Malayalam": ((0xD00, 0xD7F),),
-    "Sinhala": ((0xD80, 0xDFF),),
-    "Thai": ((0xE00, 0xE7F),),
-    "Lao": ((0xE80, 0xEFF),),
-    "Tibetan": ((0xF00, 0xFFF),),
-    "Burmese": ((0x1000, 0x109F),),
-    "Georgian": ((0x10A0, 0x10FF),),
-    "Ethiopic": ((0x1200, 0x137F),),
-    "Khmer": ((0x1780, 0x17FF),),
-    "kana": ((0x3041, 0x30FF), (0x31F0, 0x31FF)),
-    "Hangul": ((0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7AF)),
-    "Han": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2FFFF)),
+    name: [tuple(int(end, 16) for end in ends.split("-")) for ends in ranges]
+    for name, *ranges in map(str.split, _RANGES.strip().splitlines())
 }
 _KANA, _HAN = map([*SCRIPTS].index, ("kana", "Han"))
 _UNSEGMENTED = [*map([*SCRIPTS].index, ("Thai", "Lao", "Burmese", "Khmer", "kana", "Han"))]

@@ -8,11 +8,11 @@ https://github.com/moses-smt/mosesdecoder; of the forms: https://unicode.org/rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import unescape
-from itertools import repeat
+from itertools import count, permutations
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -77,7 +77,14 @@ class Spelling:
     not_nfc: _Lines | None = None
     has_not_nfd: bool = False
 
-    def add(self, lines: Iterable[bytes], numbers: Iterable[int | None] = repeat(None)) -> None:
+    @classmethod
+    def of(cls, lines: Iterable[bytes]) -> Spelling:
+        """That of a text, whose lines count from 1."""
+        spelling = cls()
+        spelling.add(lines, count(1))
+        return spelling
+
+    def add(self, lines: Iterable[bytes], numbers: Iterable[int | None]) -> None:
         """Add lines with these numbers in their file. O(bytes)."""
         for line, number in zip(lines, numbers, strict=False):
             if escapes := escapes_in(line):
@@ -108,40 +115,34 @@ class Spelling:
 
 
 def note_spelling(
-    hypotheses: Spelling,
-    references: Spelling,
-    notices: Notices,
-    *,
-    source: str = "",
-    of_lists: bool = False,
+    texts: Mapping[str, Spelling], notices: Notices, *, source: str = "", of_lists: bool = False
 ) -> bool:
-    """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
+    """Add a notice where only one text has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
-    of_lists: whether the hypotheses are those of k-best lists. Returns whether there was a notice.
+    texts: two by their names in messages, such as hypotheses, whose file is `source`, and
+    references; of_lists: whether the first are those of k-best lists. Returns whether there was a
+    notice.
     """
     differs = False
-    both = {"hypotheses": hypotheses, "references": references}
-    for side, other in (("hypotheses", "references"), ("references", "hypotheses")):
-        own, others = both[side], both[other]
+    for (name, own), (other, others) in permutations(texts.items()):
+        is_first = name == next(iter(texts))
         kinds = list[tuple[str, _Lines, dict[str, str]]]()
         if escaped := own.escaped_unlike(others):
-            to, first = "none" if side == "hypotheses" else "moses", escaped[0].decode()
-            with_moses = escaped[0] in _CHARACTERS
-            cures = [unescaping(escaped[0], f"the {side}")]
-            if of_lists and not with_moses and to == "none":
-                cures = []
-            if of_lists and (with_moses or to == "none"):
-                list_to = (
-                    f"rerank convert --kbest {quote(source)} --escape {to} --to moses --out NEW"
-                )
-                cures.append(f"write the list with: {list_to}")
-            more = {"escape": first, "cure": "; or ".join(cures)}
-            kinds.append(("mixed-escaping", escaped[1], more))
+            escape, lines = escaped
+            of_moses, cures = escape in _CHARACTERS, list[str]()
+            if of_moses or not (of_lists and is_first):
+                tool = f" {_UNESCAPE}" if of_moses else f": {_UNESCAPE_ALL}"
+                cures.append(f"unescape the {name} with{tool}")
+            if of_lists and (of_moses or is_first):
+                to = f"--escape {'none' if is_first else 'moses'} --to moses --out NEW"
+                cures.append(f"write the list with: rerank convert --kbest {quote(source)} {to}")
+            more = {"escape": escape.decode(), "cure": "; or ".join(cures)}
+            kinds.append(("mixed-escaping", lines, more))
         if own.not_nfc and others.not_nfc is None and others.has_not_nfd:
             kinds.append(("mixed-normal-forms", own.not_nfc, {}))
         for kind, lines, more in kinds:
-            line = lines.first if side == "hypotheses" else None
-            called: dict[str, Any] = {"ours": side, "theirs": other, **more}
+            line = lines.first if is_first else None
+            called: dict[str, Any] = {"ours": name, "theirs": other, **more}
             notices.add(kind, source=source, line=line, count=lines.count, **called)
             differs = True
     return differs
@@ -159,38 +160,11 @@ def unescaped(text: bytes) -> bytes:
     )
 
 
-def unescaping(escape: bytes, text: str) -> str:
-    """What to do about an escape in a text, for messages."""
-    tool = f" {_UNESCAPE}" if escape in _CHARACTERS else f": {_UNESCAPE_ALL}"
-    return f"unescape {text} with{tool}"
-
-
 def escapes_in(line: bytes) -> tuple[bytes, ...]:
     """The different escapes of Moses and HTML in a line, in order: `&apos;`, `&#39;`."""
     if b"&" not in line:
         return ()
     return tuple(one for one in dict.fromkeys(_ENTITY.findall(line)) if _character(one))
-
-
-def note_mixed_escapes(
-    names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
-) -> None:
-    """Add a notice for each reference file with Moses' escapes, if another one has none."""
-    escaped_lines = [
-        [(n, escapes[0]) for n, escapes in enumerate(map(escapes_in, lines), 1) if escapes]
-        for lines in files
-    ]
-    for name, lines in zip(names, escaped_lines, strict=True):
-        if lines and not all(escaped_lines):
-            line, escape = lines[0]
-            notices.add(
-                "mixed-escaping-of-references",
-                source=name,
-                line=line,
-                count=len(lines),
-                escape=escape.decode(),
-                cure=unescaping(escape, "it"),
-            )
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -101,7 +101,14 @@ class Cache:
             return False
         before = _regular(path)
         try:
-            self._write(path, data)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if before is None:
+                with suppress(OSError):  # a link or a pipe, which `atomic` would write through
+                    path.unlink()
+            with atomic(path) as file:
+                file.write(data)
+            self._total += len(data)
             if self._total > self.limit:
                 self._trim(path)
         except (RerankError, OSError) as fault:
@@ -131,16 +138,6 @@ class Cache:
 
     def _path(self, group: str, name: str) -> Path:
         return self.folder / group / f"{name}.scores"
-
-    def _write(self, path: Path, data: bytes) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        if _regular(path) is None:
-            with suppress(OSError):  # a link or a pipe, which `atomic` would write through
-                path.unlink()
-        with atomic(path) as file:
-            file.write(data)
-        self._total += len(data)
 
     def _trim(self, kept: Path) -> None:
         """Delete the oldest shards until 90% of the limit is left, if they exceed the limit.

@@ -71,7 +71,7 @@ def read_lines(
         path.reading(opened) if isinstance(path, RereadFile) else nullcontext(opened) as file,
     ):
         try:
-            for block in _blocks(_chunks(file, source, notices), max_line_bytes):
+            for block in _blocks(_content(file, source, notices), max_line_bytes):
                 size += len(block)
                 if max_bytes is not None and size > max_bytes:
                     raise InputError(
@@ -85,7 +85,9 @@ def read_lines(
                         notices.add("byte-order-mark", source=source, line=1)
                         block = block.removeprefix(codecs.BOM_UTF8)
                 if len(block) > max_line_bytes:
-                    _refuse_long(block, source, number, max_line_bytes)
+                    for n, line in enumerate(block.split(b"\n"), number):
+                        if len(line) > max_line_bytes:
+                            raise _too_long(source, n, max_line_bytes)
                 if not encoded.is_plain:
                     block = encoded.utf8(block, source, number, notices)
                 lines = _checked(block, source, number, notices)
@@ -188,7 +190,7 @@ def check_readable(paths: Iterable[FilePath]) -> None:
 # A file → chunks of its content → blocks of whole lines → lines
 
 
-def _chunks(file: BinaryIO, source: str, notices: Notices) -> Iterator[bytes]:
+def _content(file: BinaryIO, source: str, notices: Notices) -> Iterator[bytes]:
     """Content of a file, plain or compressed, in pieces."""
     ended = yield from unpacked(file)
     if ended:
@@ -250,13 +252,6 @@ def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> byte
             line = first + block.count(b"\n", 0, match.start())
             notices.add(kind, source=source, line=line, count=count)
     return block.replace(b"\r\n", b"\n").removesuffix(b"\r")
-
-
-def _refuse_long(block: bytes, source: str, first: int, limit: int) -> None:
-    """InputError for the first line of more than `limit` bytes, if there is one."""
-    for number, line in enumerate(block.split(b"\n"), first):
-        if len(line) > limit:
-            raise _too_long(source, number, limit)
 
 
 def _refuse_blank(blank: int, lines: int, source: str) -> None:

@@ -24,7 +24,11 @@ LENGTH = 8  # hexadecimal digits of a digest
 
 def signature(parts: Mapping[str, object]) -> str:
     """`rerank|key:value|…|v:version` of the parts that are not None, in their order."""
-    known = [f"{key}:{_plain(value)}" for key, value in parts.items() if value is not None]
+    known = []
+    for key, value in parts.items():
+        if value is not None:
+            text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+            known.append(f"{key}:{text.replace('|', '_').replace(':', '=')}")  # what divides it
     return "|".join(["rerank", *known, f"v:{__version__}"])
 
 
@@ -70,9 +74,3 @@ def comment(entries: Mapping[str, Any]) -> str:
     inputs = [f"{entry['file']} {entry['digest']}" for entry in entries["inputs"]]
     lines = [entries.get("command"), "; ".join([f"rerank {entries['rerank']}", *inputs])]
     return "".join(f"# {printable(line)}\n" for line in lines if line is not None)
-
-
-def _plain(value: object) -> str:
-    """A value without the characters that divide a signature."""
-    text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
-    return text.replace("|", "_").replace(":", "=")

@@ -388,17 +388,13 @@ def _add(builder: RowBuilder, hypothesis: _Hypothesis) -> None:
     builder.line = hypothesis.line
     names = ("score",) if hypothesis.log_prob is None else ("logprob", "score")
     if builder.names not in (None, names):
-        some, there = ("no", "one") if hypothesis.log_prob is not None else ("a", "none")
+        some, there = ("a", "none") if hypothesis.log_prob is None else ("no", "one")
         what = f"expected {some} P- line as for the first hypothesis, found {there}"
         builder.refuse(builder.fault(f"{what}; is the output cut off?"))
         return
     if hypothesis.log_prob is None:
         builder.note("no-token-scores")
-    values = (
-        [hypothesis.score]
-        if hypothesis.log_prob is None
-        else [hypothesis.log_prob, hypothesis.score]
-    )
+    values = [x for x in (hypothesis.log_prob, hypothesis.score) if x is not None]
     builder.add(hypothesis.sentence, hypothesis.text, names, values, total=hypothesis.score)
 
 

@@ -1,8 +1,8 @@
-"""Document files without texts that are matched by name: ids, sizes, ranges, separators.
+"""Document files without texts that are matched by name: ids, sizes, separators.
 
-    talk-1      talk-1_1      talk-1 87       talk-1 0 87        the lamp is lit .
-    talk-1      talk-1_2      talk-2 112      talk-2 87 199
-    talk-2      talk-2_1                                         she left .
+    talk-1      talk-1_1      talk-1 87       the lamp is lit .
+    talk-1      talk-1_2      talk-2 112
+    talk-2      talk-2_1                      she left .
 
 `docids`: a document id per source line, alone on it or in a field that is chosen, since ids may
 have spaces. Fields are parted by TABs if a line has any, otherwise by white space. Lines
@@ -11,10 +11,7 @@ numbers, have their id in the second and first field. `numbered-docids`: the id 
 and a number for each sentence, as Z-MERT takes them (`-docInfo`; Zaidan 2009,
 https://cs.jhu.edu/~ozaidan/zmert/).
 
-`sizes`: the number of sentences of each document, alone or behind its id. `spans`: ranges of
-consecutive sentences, which count from the first start, 0 or 1. A field of a domain may stand
-between id and start, and a head above. The end belongs to the document unless the next document
-starts with it; of a single document it does if sentences count from 1.
+`sizes`: the number of sentences of each document, alone or behind its id.
 
 `blank-lines` and `equals-lines`: text whose documents are parted by blank lines, as
 `wmt-unwrap -d` and many language-model corpora have it, or by lines of `=`; a sentence on each
@@ -26,7 +23,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, islice, pairwise
 
 from rerank.corpus.documents import ID_BYTES, DocumentFile, Documents, EvaluationSet, shown_id
@@ -38,7 +34,6 @@ from rerank.notices import Notices
 _PLACE = re.compile("[1-9][0-9]{0,5}")
 _NUMBERED = re.compile(rb"(.+)[-_.:/#|,;(][0-9]{1,9}[)]?")
 _OPUS = re.compile(rb"[^\t]+\.xml(?:\.gz)?\t[^\t]+\.xml(?:\.gz)?(?:\t[0-9s. :-]*){2}")
-_HEAD = re.compile(rb"\S+(?:\s+\S+)?\s+start\S*\s+end\S*", re.IGNORECASE)
 _SIZE = re.compile(rb"[0-9]{1,9}")
 _SENTENCE = re.compile("(?i:s|seg|segment|sent|sentence|line)?[-_.# ]?[0-9]{1,9}")  # its number
 _FEW = 4  # documents, whose ids may well be numbers
@@ -83,9 +78,6 @@ class Docids(DocumentIds):
         ids = choices.limited(_short(lines, place), place.source)
         head = list(islice(ids, _HEAD_LINES)) if choices.field is None else []
         ids, field = chain(head, ids), choices.field or _field_of_ids(head)
-        domains = dict[str, str]()
-        if field == "2" and choices.field is None:
-            ids = _with_domains(ids, domains)
         if field is not None:
             ids = _fields(ids, field, place)
         unchosen, apart = choices.field is None, choices.interleaved
@@ -116,7 +108,7 @@ class Docids(DocumentIds):
                 ids="" if "a field" in option else " whose id ends in a number that counts on",
                 cure=option,
             )
-        return replace(documents, domains=domains) if domains else documents
+        return documents
 
 
 class NumberedDocids(DocumentIds):
@@ -159,14 +151,6 @@ def _fields(lines: Iterable[bytes], field: str, place: Place) -> Iterator[bytes]
                 f"in {shown(line)}; choose another field"
             )
         yield fields[int(field) - 1]
-
-
-def _with_domains(lines: Iterable[bytes], domains: dict[str, str]) -> Iterator[bytes]:
-    """Lines DOMAIN TAB DOCID of mt-metrics-eval, while the domains of documents are noted."""
-    for line in lines:
-        domain, _, name = line.decode(errors="replace").partition("\t")
-        domains.setdefault(name.strip(), domain.strip())
-        yield line
 
 
 def _without_numbers(lines: Iterable[bytes], place: Place) -> Iterator[bytes]:
@@ -260,81 +244,6 @@ class Sizes(DocumentIds):
         if not sizes:
             raise InputError("expected the size of each document, found none", source=place.source)
         return Documents.of_sizes(sizes)
-
-
-class Spans(DocumentIds):
-    """Lines `DOCID START END`."""
-
-    name = "spans"
-    description = (
-        "A table DOCID [DOMAIN] START END, in order; the first START, 0 or 1, is that of the count."
-    )
-    example = b"talk-1 0 2\ntalk-2 2 3\n"
-
-    def detect(self, head: Sequence[bytes]) -> bool:
-        """Whether all lines are rows of such a table whose ranges follow each other."""
-        filled = [line for line in head if line.strip()]
-        parsed = [_span(line) for line in filled[bool(_HEAD.fullmatch(filled[0].strip())) :]]
-        rows = [row for row in parsed if row]
-        different = len({row[0] for row in rows}) == len(parsed) > 0
-        if not different or all(map(_OPUS.fullmatch, filled)):
-            return False
-        spans = [row[1:] for row in rows]
-        gaps = {start - end for (_, end), (start, _) in pairwise(spans)}
-        return spans[0][0] in (0, 1) and (gaps <= {0} or gaps <= {1})
-
-    def documents(self, lines: Iterable[bytes], place: Place, choices: DocumentFile) -> Documents:
-        """The documents; InputError for a range that does not follow the one before."""
-        rows: list[tuple[int, str, int, int]] = []
-        for text in place.numbered(choices.limited(lines, place.source)):
-            if not text.strip() or (not rows and _HEAD.fullmatch(text.strip())):
-                continue
-            if (row := _span(text)) is None:
-                raise place.fault(
-                    f"expected DOCID START END, found {shown(text)}; give a row for each document"
-                )
-            rows.append((place.line, *row))
-        if not rows:
-            raise InputError("expected DOCID START END, found no lines", source=place.source)
-        first = rows[0][2]
-        if first not in (0, 1):
-            raise place.fault(
-                f"expected the first document to start with sentence 0 or 1, found {first}; put "
-                "the documents in the order of the sentences",
-                rows[0][0],
-            )
-        following = rows[1][2] if len(rows) > 1 else rows[0][3] + first
-        closed = following == rows[0][3] + 1
-        expected, sizes = first, dict[str, int]()
-        for line, name, start, end in rows:
-            if start != expected:
-                raise place.fault(
-                    f"expected {shown_id(name)} to start with sentence {expected}, behind the "
-                    f"document before, found {start}; each sentence belongs to one document, in "
-                    "order",
-                    line,
-                )
-            expected = end + closed
-            if expected < start or end > _LARGEST or name in sizes:
-                what = "an id that comes twice" if name in sizes else f"{start} {end}"
-                raise place.fault(
-                    f"expected one range of sentences for each document, found {what}; correct "
-                    f"the line of {shown_id(name)}",
-                    line,
-                )
-            sizes[name] = expected - start
-        return Documents.of_sizes(sizes)
-
-
-def _span(line: bytes) -> tuple[str, int, int] | None:
-    """Id, start and end of a line; None for another line."""
-    parts = line.split(b"\t") if line.count(b"\t") in (2, 3) else line.split()
-    if len(parts) not in (3, 4):
-        return None
-    name, *_, start, end = (part.strip() for part in parts)
-    if name and _SIZE.fullmatch(start) and _SIZE.fullmatch(end):
-        return name.decode(), int(start), int(end)
-    return None
 
 
 class SeparatedText(DocumentIds):

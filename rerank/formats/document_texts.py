@@ -152,8 +152,6 @@ class _XmlTarget:
             self._collection = attributes.get("id", "")
         elif tag == "doc":
             self._document = self._document_id(attributes)
-            if domain := attributes.get("domain"):
-                self.builder.domains[self._document] = domain
         elif tag in _OF_XML and self._document is not None:
             role, key = _OF_XML[tag]
             self._text = role, "" if role == "source" else attributes.get(key, "")

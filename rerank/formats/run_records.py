@@ -7,7 +7,6 @@ learning curve has a line for every validation of a training run.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -217,27 +216,3 @@ class LearningCurve:
         self.lines.append("\t".join(columns).encode())
         with atomic(self.path) as file:
             file.write(b"\n".join([_HEADER, *self.lines, b""]))
-
-
-def read_curve(path: str | Path, notices: Notices) -> list[tuple[float, float]]:
-    """Seconds and validation perplexity of each line of a file; InputError for another file."""
-    header, *lines = [*read_lines(path, notices)] or [b""]
-    seconds, perplexity = COLUMNS.index("seconds"), COLUMNS.index("valid_perplexity")
-    points = []
-    for number, line in enumerate([header, *lines], 1):
-        cells = line.decode(errors="replace").split("\t")
-        try:
-            if number == 1 and line == _HEADER:
-                continue
-            point = float(cells[seconds]), float(cells[perplexity])
-            if number == 1 or not all(map(math.isfinite, point)):
-                raise ValueError
-        except (ValueError, IndexError):
-            raise InputError(
-                f"expected a learning curve, found {line.decode(errors='replace')!r:.60}; write it "
-                "with train-lm --curve FILE",
-                source=display(path),
-                line=number,
-            ) from None
-        points.append(point)
-    return points

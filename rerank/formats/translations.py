@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice, pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from rerank.corpus.alignment import note_alignment
@@ -28,7 +27,7 @@ from rerank.corpus.documents import (
     shown_name,
 )
 from rerank.corpus.preparation import note_preparation
-from rerank.corpus.spelling import note_mixed_escapes
+from rerank.corpus.spelling import Spelling, note_spelling
 from rerank.corpus.text_profile import profile_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
@@ -46,7 +45,6 @@ from rerank.registry import SIDE_INFORMATION
 
 Files = Mapping[str, str | Path]
 SOURCE = "source"  # the kind of side information that are the source lines
-NO_FILES: Files = MappingProxyType({})
 _OTHER_SET = "is it the file of another test set?"
 MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
 _PLACEHOLDERS = (  # of WMT and Moses' tools; of pandas, Python and JSON
@@ -392,15 +390,16 @@ def complete(
                 notices.add(kind, source=text.name, line=n)
         columns.append(lines)
     names = [text.name for text in texts]
-    note_mixed_escapes(names, columns, notices)
     for name, column in zip(names[1:], columns[1:], strict=True):
         if column == columns[0]:
             notices.add("equal-references", source=name, first=names[0])
             continue
         called = {f"references in {name}": column, f"references in {names[0]}": columns[0]}
         note_alignment(called, notices, source=name)
+        spelled = {side: Spelling.of(lines) for side, lines in called.items()}
+        known = note_spelling(spelled, notices, source=name)
         profiles = {side: profile_of(lines) for side, lines in called.items()}
-        note_preparation(profiles, notices, source=name)
+        note_preparation(profiles, notices, source=name, explained=known)
     return [list(sentence) for sentence in zip(*columns, strict=True)]
 
 

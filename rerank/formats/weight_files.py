@@ -235,7 +235,7 @@ def _checked(values: Mapping[str, Any]) -> Weights:
     names = _mapping(values, "decoder_names")
     for key, name in names.items():
         if not isinstance(name, str):
-            message = f"found {key!r}: {_short(name)}; the name of a feature is text"
+            message = f"found {key!r}: {name!r:.60}; the name of a feature is text"
             raise _Fault(message, "decoder_names", key)
     return Weights(dense, sparse, alpha, _mapping(values, "provenance"), spread, names)
 
@@ -260,15 +260,9 @@ def _finite(value: Any, *place: str | int) -> float:
     """The number at a place, at most `LARGEST` in size."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         name = place[min(1, len(place) - 1)]
-        message = f"found {name!r}: {_short(value)}; weights are finite numbers up to {LARGEST:g}"
+        message = f"found {name!r}: {value!r:.60}; weights are finite numbers up to {LARGEST:g}"
         raise _Fault(message, *place)
     return float(value)
-
-
-def _short(value: object) -> str:
-    """A value for a message, at most 60 characters of it."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 # Writing

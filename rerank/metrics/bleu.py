@@ -71,10 +71,6 @@ class Bleu(TextMetric):
             hypotheses, references = self._words(hypotheses), self._words(references)
         return _statistics(*columns_of(hypotheses, references))
 
-    def split(self, line: bytes) -> list[str]:
-        """The words of a line, as they are counted."""
-        return self._tokenised(line).split()
-
     def _words(self, groups: Iterable[Iterable[bytes]]) -> Iterable[Iterable[bytes]]:
         """The lines with white space between the words of the tokenizer."""
         return ((self._tokenised(line).encode() for line in group) for group in groups)

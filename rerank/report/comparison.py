@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.spelling import detokenised, detruecased
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
@@ -40,15 +39,6 @@ from rerank.metrics.significance import (
     sign_test,
     verdict,
 )
-from rerank.metrics.word_classes import (
-    WordClass,
-    WordF1,
-    class_statistics,
-    english_classes,
-    listed_words,
-    read_frequencies,
-    read_words,
-)
 from rerank.notices import Notices, Printer
 from rerank.report.evaluation import (
     IN_WORDS,
@@ -59,13 +49,12 @@ from rerank.report.evaluation import (
     PValues,
     Score,
     System,
-    WordClassScore,
 )
-from rerank.report.measures import MeasureOptions
 from rerank.scorers.numbers import read_line_scores
 from rerank.scorers.programs import ProgramMetric
 from rerank.tuning.objective import metrics_of
 
+NOT_TUNED: Mapping[str, object] = MappingProxyType({})
 OPTIMISED, NOT_OPTIMISED = "optimised", "not optimised"
 FAR = 0.05  # difference of length ratios: halves of a corpus differ by less, domains by more
 
@@ -113,20 +102,6 @@ def values_of(
     return [float(value) for value in metric.scores(rows.sum(axis=0))]
 
 
-def by_domain(
-    documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int
-) -> dict[str, list[MetricScore]]:
-    """BLEU of the systems in the documents of each domain, if there are several domains."""
-    named = [documents.domains.get(name) for name in documents.ids]
-    if len({*named}) < 2:
-        return {}
-    rows, n_references = _rows(bleu, documents, texts), len(texts.references[0])
-    return {
-        domain: compared(bleu, rows[[name == domain for name in named]], n_references, seed, None)
-        for domain in dict.fromkeys(filter(None, named))
-    }
-
-
 def leads(documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int) -> list[MetricScore]:
     """BLEU of the second system against each of those behind it."""
     rows, n_references = _rows(bleu, documents, texts), len(texts.references[0])
@@ -139,33 +114,29 @@ def leads(documents: Documents, texts: EvaluatedTexts, bleu: Bleu, seed: int) ->
 def evaluate(
     documents: Documents,
     texts: EvaluatedTexts,
-    measures: MeasureOptions,
     notices: Notices,
     *,
     metrics: tuple[Bleu, Mapping[str, TextMetric | ProgramMetric]],
     score_files: Mapping[str, Sequence[str]] | None = None,
     extremes: Extremes | None = None,
+    plain: EvaluatedTexts | None = None,
+    tuning: Mapping[str, object] = NOT_TUNED,
     seed: int = 1,
 ) -> Evaluation:
     """Evaluation of systems, each with a line for each of the documents' sentences.
 
-    metrics: as `measures` loads them; score_files: by metric, those of each system, each of which
-    is read once: the mean of their values is that of all lines, so that a document counts as much
-    as it has lines; extremes: of a k-best list. Classes without a word in the references are left
-    out, by name in `absent_word_classes`. Metrics in the objectives of weights are optimised,
-    others not. All systems and metrics see the same draws of documents, so that a system's
-    results do not depend on the others. InputError without documents.
+    metrics: as `MeasureOptions` loads them; score_files: by metric, those of each system, each of
+    which is read once: the mean of their values is that of all lines, so that a document counts as
+    much as it has lines; extremes: of a k-best list; plain: the texts detokenised; tuning: what
+    weights say of theirs: metrics in its objective are optimised, others not. All systems and
+    metrics see the same draws of documents, so that a system's results do not depend on the others.
+    InputError without documents.
     """
-    classes, tuning = _word_classes(measures, notices), _tuning(measures.weights, notices)
     objective = str(tuning["objective"]) if tuning else None
     line_scores = {
         name: _scores_of_files(name, paths, documents, texts, notices)
         for name, paths in (score_files or {}).items()
     }
-    plain = None
-    if measures.detokenize:
-        plain = texts.changed(detruecased) if measures.detruecase else texts
-        plain = plain.changed(partial(detokenised, language=measures.detokenize))
     if not documents.n_sentences:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
     tuned = metrics_of(objective) if objective else ()
@@ -184,7 +155,7 @@ def evaluate(
     for name, metric in list(named.items()):
         if isinstance(metric, EnglishF1):
             metric.check_language()
-        if isinstance(metric, WordF1 | Terms) and not rows[name][..., -1].any():
+        if isinstance(metric, EnglishF1 | Terms) and not rows[name][..., -1].any():
             notices.add("metric-left-out", name=name)
             del named[name]
     scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
@@ -200,13 +171,11 @@ def evaluate(
         sums = _sums_of_lines([values for values, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
         means[name] = [replace(mean, signature=origin) for mean, (_, origin) in pairs]
-    words = {
-        name: _word_scores(of_class, compare("", WordF1(name), of_class))
-        for name, of_class in _rows_of_classes(classes, documents, texts, bleu.split).items()
-    }
-    oracle, anti_oracle = (None, None) if extremes is None else map(_score, extremes)
+    summed = [rows.sum(axis=0) for rows in extremes or ()]
+    best = [Score(float(corpus_bleu(row)), float(length_ratio(row))) for row in summed]
+    oracle, anti_oracle = best or (None, None)
     kinds: dict[str, Mapping[str, Sequence[Any]]]
-    kinds = {"metrics": scores, "detokenised": readable, "scores": means, "word_classes": words}
+    kinds = {"metrics": scores, "detokenised": readable, "scores": means}
     systems: list[System] = []
     for i, text in enumerate(texts.systems):
         of_system = {
@@ -234,22 +203,9 @@ def evaluate(
         oracle,
         anti_oracle,
         seed,
-        tuple(listed.name for listed in classes if listed.name not in words),
         objective,
         ratio,
     )
-
-
-def _word_scores(rows: Rows, f1: Sequence[MetricScore]) -> list[WordClassScore]:
-    """Precision, recall and F1 of each system, from statistics (D, systems, 3) of a class."""
-    return [
-        WordClassScore(
-            100 * matches / n if n else None,
-            100 * matches / expected if expected else None,
-            *(n, expected, score),
-        )
-        for (matches, n, expected), score in zip(rows.sum(axis=0).tolist(), f1, strict=True)
-    ]
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
@@ -288,7 +244,7 @@ def _verdict(
         shown = named[name].shown(difference) if name in named else difference
         return Gain(IN_WORDS.get(name, name), shown, score.p_value)
 
-    judges = [name for name, metric in named.items() if not isinstance(metric, WordF1 | Terms)]
+    judges = [name for name, metric in named.items() if not isinstance(metric, EnglishF1 | Terms)]
     main = [name for name in judges if scores[name].role == OPTIMISED] or ["bleu"]
     others = [name for name in judges if name not in main]
     outside = [name for name in scores if name not in judges]
@@ -303,12 +259,6 @@ def _documents(documents: Documents, rows: Statistics) -> tuple[DocumentScores, 
         DocumentScores(name, n, tuple(bleu), tuple(ratio))
         for name, n, bleu, ratio in zip(*columns, strict=True)
     )
-
-
-def _score(rows: Statistics) -> Score:
-    """Score of a corpus from its statistics (n, 9)."""
-    summed = rows.sum(axis=0)
-    return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
 
 
 def _rows(metric: TextMetric | ProgramMetric, documents: Documents, texts: EvaluatedTexts) -> Rows:
@@ -342,21 +292,6 @@ def _sums(rows: Rows, documents: Documents) -> Rows:
     running = np.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype)
     rows.cumsum(axis=0, out=running[1:])
     return np.diff(running[list(documents.starts)], axis=0)
-
-
-def _rows_of_classes(
-    classes: Sequence[WordClass],
-    documents: Documents,
-    texts: EvaluatedTexts,
-    split: Callable[[bytes], list[str]],
-) -> dict[str, Rows]:
-    """Statistics (D, systems, 3) of documents, of classes with a word in the references."""
-    if not classes:
-        return {}
-    rows = class_statistics(classes, texts.hypotheses, texts.references, split)
-    rows = _sums(rows.reshape(-1, len(texts.systems), len(classes), 3), documents)
-    by_name = {words.name: rows[:, :, c] for c, words in enumerate(classes)}
-    return {name: counts for name, counts in by_name.items() if counts[..., 2].any()}
 
 
 class _MeanOfLines(MeanScore):
@@ -413,18 +348,7 @@ def _scores_of_files(
     return [read[path] for path in paths]
 
 
-def _word_classes(measures: MeasureOptions, notices: Notices) -> list[WordClass]:
-    """The classes of words that are measured."""
-    lists = {name: read_words(path, notices) for name, path in measures.word_lists}
-    if not measures.word_classes:
-        return [listed_words(name, words) for name, words in lists.items()]
-    counts = None
-    if measures.word_frequencies is not None:
-        counts = read_frequencies(measures.word_frequencies, notices)
-    return english_classes(lists, counts, notices)
-
-
-def _tuning(weights: str | None, notices: Notices) -> Mapping[str, object]:
+def tuning_of(weights: str | None, notices: Notices) -> Mapping[str, object]:
     """Provenance of weights, empty without them; InputError where it names no objective."""
     from rerank.formats.weight_files import read_weights
 

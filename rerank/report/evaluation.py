@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from rerank.metrics.significance import (
-    BOOTSTRAP_TYPE_I_ERRORS,
     DRAWS,
     FEWEST_DOCUMENTS,
     MOST_EXACT,
@@ -75,21 +74,6 @@ class MetricScore:
 
 
 @dataclass(frozen=True, slots=True)
-class WordClassScore:
-    """Precision, recall and F1 (0 to 100) of the words of a class, and their numbers.
-
-    words: in the output; reference_words: in the references that count. precision: None without
-    words in the output.
-    """
-
-    precision: float | None
-    recall: float | None
-    words: int
-    reference_words: int
-    f1: MetricScore
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
     """BLEU (0 to 100) and length ratio: hypothesis words / reference words."""
 
@@ -136,7 +120,6 @@ class System:
     oracle_share: float | None
     detokenised: Mapping[str, MetricScore]
     scores: Mapping[str, MetricScore]
-    word_classes: Mapping[str, WordClassScore]
     verdict: str | None = None
 
     @property
@@ -159,11 +142,10 @@ class DocumentScores:
 class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline.
 
-    absent_word_classes: asked for, but without a word in the references. objective: of the tuning
-    that the roles of metrics are about. tuning_length_ratio: of what the weights chose on the
-    tuning documents. Both are None where they are not known. changed: of `rerank ablate`, whose
-    systems are contexts: lines by system whose text is not that of the decoding. idle: which
-    language models contribute nothing, where that is known.
+    objective: of the tuning that the roles of metrics are about. tuning_length_ratio: of what the
+    weights chose on the tuning documents. Both are None where they are not known. changed: of
+    `rerank ablate`, whose systems are contexts: lines by system whose text is not that of the
+    decoding. idle: which language models contribute nothing, where that is known.
     """
 
     systems: tuple[System, ...]
@@ -171,7 +153,6 @@ class Evaluation:
     oracle: Score | None
     anti_oracle: Score | None
     seed: int
-    absent_word_classes: tuple[str, ...] = ()
     objective: str | None = None
     tuning_length_ratio: float | None = None
     changed: Mapping[str, int] = field(default_factory=dict)
@@ -206,40 +187,33 @@ class Evaluation:
         """The table of BLEU and documents, for notebooks; `to_text` has the others."""
         return Table.by_columns(_bleu_columns(self.systems)).to_html()
 
-    def to_text(self, width: int | None = None, *, tests: bool = False) -> str:
-        """BLEU and documents; below, other metrics; then a legend.
-
-        Systems are columns where as rows they would take more than `width` characters. tests: with
-        a table of the p-values of all tests.
-        """
+    def to_text(self) -> str:
+        """BLEU and documents; below, other metrics; then a legend."""
         systems = self.systems
         whole = Table.by_columns(_bleu_columns(systems))
         extremes = (("oracle", self.oracle), ("anti-oracle", self.anti_oracle))
         rows = [[name, score.bleu, None, score.length_ratio] for name, score in extremes if score]
-        whole = Table(whole.columns, [*whole.rows, *rows])
-        fitted = whole.fitted(width)
-        tables = [fitted, Table.by_columns(_other_columns(systems)).fitted(width)]
+        tables = [
+            Table(whole.columns, [*whole.rows, *rows]),
+            Table.by_columns(_other_columns(systems)),
+        ]
         if systems[0].detokenised:
             columns = _columns(systems, ("detokenised", "", "name"))
             columns += _metric_columns([system.detokenised for system in systems])
-            tables.append(Table.by_columns(columns).fitted(width))
+            tables.append(Table.by_columns(columns))
         tables += [_scores(systems)] if systems[0].scores else []
-        tables += [_word_classes(systems)] if systems[0].word_classes else []
-        tests = tests and len(systems) > 1
-        tables += [_tests(systems)] if tests else []
-        legend = _legend(self, "row" if fitted is whole else "column", tests=tests)
-        return "\n".join([*(f"{table.to_text()}\n" for table in tables), *legend]) + "\n"
+        return "\n".join([*(f"{table.to_text()}\n" for table in tables), *_legend(self)]) + "\n"
 
     def to_latex(self) -> str:
-        """A LaTeX table of the systems, for the package booktabs, and one of word classes."""
-        return "\n\n".join([*map(Table.to_latex, self._for_papers()), *self._marked("% ")])
+        """A LaTeX table of the systems, for the package booktabs."""
+        return "\n\n".join([self._for_papers().to_latex(), *self._marked("% ")])
 
     def to_markdown(self) -> str:
-        """A Markdown table of the systems, and one of word classes."""
-        return "\n\n".join([*map(Table.to_markdown, self._for_papers()), *self._marked("")])
+        """A Markdown table of the systems."""
+        return "\n\n".join([self._for_papers().to_markdown(), *self._marked("")])
 
-    def _for_papers(self) -> Iterator[Table]:
-        """A table of what papers print, with marks of significance, and that of word classes."""
+    def _for_papers(self) -> Table:
+        """A table of what papers print, with marks of significance."""
         systems = self.systems
         columns = _columns(systems, ("system", "", "name"))
         for name, first in systems[0].metrics.items():
@@ -252,9 +226,7 @@ class Evaluation:
             columns += _columns(systems, ("better/equal/worse", str, "documents"))
         scores_of_others = [system.scores for system in systems]
         columns += _metric_columns(scores_of_others, form=_OUTSIDE, between=" ")
-        yield Table.by_columns(columns)
-        if systems[0].word_classes:
-            yield _word_classes(systems)
+        return Table.by_columns(columns)
 
     def _marked(self, begin: str) -> list[str]:
         """What the marks say, if there are any."""
@@ -279,13 +251,6 @@ class Evaluation:
             rows.append([document.id, document.sentences, first, *compared])
         return Table(columns, rows)
 
-    def gain(self, metric: str, name: str) -> float:
-        """What a system gains over the baseline by a metric; positive if it is better."""
-        base, *others = self.systems
-        system = next((other for other in others if other.name == name), base)
-        difference = system.all_scores[metric].difference or 0.0
-        return 0.0 - difference if metric == "ter" else difference
-
     def score_lines(self, digits: int, *, first: int = 1) -> str:
         """A line for each system from the `first`: its scores alone, with TABs between them."""
         return "\n".join(
@@ -304,10 +269,6 @@ def _numbers(system: System) -> dict[str, object]:
         figures |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
         figures |= {} if score.role is None else {"role": score.role}
         row |= {name: score.score, **{f"{name}_{key}": value for key, value in figures.items()}}
-    for name, words in system.word_classes.items():
-        figures = {"precision": words.precision, "recall": words.recall, "f1": words.f1.score}
-        figures |= {"f1_gain": words.f1.difference, "f1_p": words.f1.p_value}
-        row |= {f"{name}_{key}": value for key, value in figures.items()}
     return row | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
@@ -400,65 +361,27 @@ def _other_columns(systems: Sequence[System]) -> _Columns:
     return columns + _columns(systems, *shown)
 
 
-def _compared_columns(form: str) -> list[Column]:
-    """Columns of what `_compared` returns."""
-    return [
-        *(Column("95%", _ends(form)), Column("gain", f"+{form}")),
-        *(Column("95%", _ends(f"+{form}")), Column("p", p_value)),
-    ]
-
-
-def _compared(score: MetricScore) -> list[Any]:
-    """The interval of a score, and, but for the baseline's, the gain, its interval and p."""
-    if score.difference is None:
-        return [score.interval]
-    return [score.interval, score.difference, score.difference_interval, score.p_value]
-
-
-def _by_name(systems: Sequence[System], kind: str) -> Iterator[tuple[str, System, Any]]:
-    """Name, system, and what the system has of this name, of all of a kind; names first."""
-    for name in getattr(systems[0], kind):
-        for system in systems:
-            yield name, system, getattr(system, kind)[name]
-
-
 def _scores(systems: Sequence[System]) -> Table:
     """Means of other tools: a row for each metric and system."""
-    columns = [Column("metric"), Column("system"), Column("mean", _OUTSIDE)]
-    rows = [
-        [_title(name, score), system.name, score.score, *_compared(score)]
-        for name, system, score in _by_name(systems, "scores")
+    columns = [
+        *(Column("metric"), Column("system"), Column("mean", _OUTSIDE)),
+        *(Column("95%", _ends(_OUTSIDE)), Column("gain", f"+{_OUTSIDE}")),
+        *(Column("95%", _ends(f"+{_OUTSIDE}")), Column("p", p_value)),
     ]
-    return Table([*columns, *_compared_columns(_OUTSIDE)], rows)
-
-
-def _word_classes(systems: Sequence[System]) -> Table:
-    """Word classes: a row for each class and system."""
-    columns = [Column("words"), Column("system"), Column("number/in\nreferences", str)]
-    columns += [Column(heading, ".2f") for heading in ("precision", "recall", "F1")]
-    rows = []
-    for name, system, score in _by_name(systems, "word_classes"):
-        number = f"{score.words:,}/{score.reference_words:,}"
-        figures = [score.precision, score.recall, score.f1.score, *_compared(score.f1)]
-        rows.append([_title(name, score.f1), system.name, number, *figures])
-    return Table([*columns, *_compared_columns(".2f")], rows)
-
-
-def _tests(systems: Sequence[System]) -> Table:
-    """P-values: a row for each metric and system compared."""
-    headings = ("sign-flip\ntest p", "paired\nbootstrap p", "sign\ntest p")
-    columns = [Column("metric"), Column("system"), Column("gain", str)]
-    columns += [Column(heading, p_value) for heading in headings]
-    rows = []
-    for name, system, score in _by_name(systems, "all_scores"):
-        if score.difference is not None:
-            gain = f"{score.difference:+{_OUTSIDE if name in system.scores else '.2f'}}"
-            rows.append([_title(name, score), system.name, gain, *astuple(score.p_values)])
+    figures = ["score", "interval"]
+    figures += ["difference", "difference_interval", "p_value"] if len(systems) > 1 else []
+    compared = attrgetter(*figures)
+    rows = [
+        [_title(name, score), system.name, *compared(score)]
+        for name in systems[0].scores
+        for system in systems
+        for score in [system.scores[name]]
+    ]
     return Table(columns, rows)
 
 
-def _legend(result: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
-    """What is said below the tables; first: where the baseline stands, the first of these."""
+def _legend(result: Evaluation) -> Iterator[str]:
+    """What is said below the tables."""
     n, sentences = len(result.documents), sum(d.sentences for d in result.documents)
     baseline = result.systems[0]
     yield f"BLEU: sacrebleu {baseline.signature}; {n:,} documents, {sentences:,} lines"
@@ -479,19 +402,9 @@ def _legend(result: Evaluation, first: str, *, tests: bool) -> Iterator[str]:
     if n > 1:
         yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {result.seed}"
     if len(result.systems) > 1:
-        yield from _legend_of_gains(n, first)
+        yield from _legend_of_gains(n)
     if result.objective is not None:
         yield f"optimised: in the objective of tuning, {result.objective}; not optimised: not in it"
-    if baseline.word_classes:
-        yield (
-            "precision, recall, F1 of words: of their counts in each sentence, whatever their "
-            "places; the larger of two counts is clipped to the smaller"
-        )
-    if result.absent_word_classes:
-        absent = ", ".join(result.absent_word_classes)
-        yield f"without a word in the references, and left out: {absent}"
-    if tests:
-        yield from _legend_of_tests(n)
     if result.changed:
         counts = "; ".join(f"{name} {count:,}" for name, count in result.changed.items())
         yield f"changed: {counts}\n{_CONTEXTS}"
@@ -503,10 +416,8 @@ def _origin(score: MetricScore) -> str:
     return "sacrebleu " * (not score.signature.startswith("rerank|")) + score.signature
 
 
-def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
-    yield (
-        f"gain, better/equal/worse: compared with the first {first}; increase ratio: better / all"
-    )
+def _legend_of_gains(n_documents: int) -> Iterator[str]:
+    yield "gain, better/equal/worse: compared with the first row; increase ratio: better / all"
     if n_documents < FEWEST_DOCUMENTS:
         yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
     else:
@@ -517,21 +428,3 @@ def _legend_of_gains(n_documents: int, first: str) -> Iterator[str]:
             f"documents, {patterns} patterns; significant: p < {SIGNIFICANT:g}"
         )
     yield "sign test p: of the numbers of better and worse documents, however large each gain is"
-
-
-def _legend_of_tests(n_documents: int) -> Iterator[str]:
-    """What each p-value of the table of tests is of."""
-    if n_documents >= FEWEST_DOCUMENTS:
-        exact = "exact" if n_documents <= MOST_EXACT else "approximate"
-        yield (
-            f"sign-flip test p: that above; it is {exact} randomisation, which swaps the outputs "
-            "of documents"
-        )
-        shares = ", ".join(f"{p:.0%} with {n:,}" for n, p in BOOTSTRAP_TYPE_I_ERRORS.items())
-        yield (
-            "paired bootstrap p: of the same gain, as sacrebleu computes it; resampled gains that "
-            f"exceed their mean by as much, over documents, {RESAMPLES:,} resamples. It is too "
-            "low: without a true difference it is below 0.05 in so many of the comparisons: "
-            f"{shares} documents; the sign-flip test p in 5%"
-        )
-    yield "sign test p, of each metric: of documents better and worse by that metric"

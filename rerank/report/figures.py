@@ -5,7 +5,7 @@ The same report gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ _STYLE: Any = {
     **{"svg.hashsalt": "rerank", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8},
     **{"axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6},
 }
-Curve = Sequence[tuple[float, float]]
 
 
 def plot_sections(path: str | Path, sections: Sequence[Section], *, objective: str) -> None:
@@ -66,12 +65,11 @@ def plot_sections(path: str | Path, sections: Sequence[Section], *, objective: s
         figure.savefig(file, format=Path(path).suffix[1:], metadata={"Date": None})
 
 
-def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) -> list[Path]:
+def write_figures(folder: Path, report: RunReport) -> list[Path]:
     """Write the figures of a report to a folder; their paths.
 
     `gains`: the gain of each document, if there are references; `features`: what each feature adds;
-    `engines`: the share of each in the choices, of lists of systems; `curves`: validation
-    perplexity over seconds of training, if there are any, by the name of the model.
+    `engines`: the share of each in the choices, of lists of systems.
     """
     import matplotlib
 
@@ -87,7 +85,6 @@ def write_figures(folder: Path, report: RunReport, curves: Mapping[str, Curve]) 
             **({"gains": _gains(gains)} if gains else {}),
             "features": _bars(added, "mean contribution to the lead over the baseline"),
             **({"engines": _bars(shares, "share of the sentences (%)")} if shares else {}),
-            **({"curves": _curves(curves)} if curves else {}),
         }
         for name, figure in figures.items():
             for form, metadata in FORMATS.items():
@@ -137,17 +134,3 @@ def _bars(named: Sequence[tuple[str, float]], unit: str) -> Figure:
 
 def _colors(values: Sequence[float]) -> list[str]:
     return [_DOWN if x < 0 else _UP for x in values]
-
-
-def _curves(curves: Mapping[str, Curve]) -> Figure:
-    """Validation perplexity of each model over the minutes of its training."""
-    figure = _empty()
-    axes = figure.add_subplot()
-    for name, points in curves.items():
-        axes.plot([s / 60 for s, _ in points], [p for _, p in points], label=name, linewidth=1)
-    axes.set_xlabel("minutes of training")
-    axes.set_ylabel("validation perplexity")
-    if len(curves) > 1:
-        for text in axes.legend(frameon=False).get_texts():
-            text.set_parse_math(False)
-    return figure

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rerank.errors import printable
-from rerank.metrics.accuracy import SETS, Outcomes, accuracies_of_sets, share, z_test
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
+    SETS,
+    Outcomes,
+    accuracies_of_sets,
     bootstrap,
     percentile_interval,
+    share,
     sign_flip_p_value,
     sign_test,
     wilson_interval,
+    z_test,
 )
 from rerank.table import Column, Table
 

@@ -39,6 +39,7 @@ DISCOURSE = "discourse"  # stands for the metrics of `rerank.metrics.discourse`
 _COUNTS = ("pronouns", "connectives", "tense", "names", "cohesion")
 _OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
 SYSTEMS = ("baseline", "decoded")  # of a report
+NOT_REPORTED = frozenset({"detokenize", "detruecase", "weights"})  # measures that it has not
 _BY_PROGRAM = f"={PROGRAM}:"  # between the name of a metric and a program
 
 
@@ -96,30 +97,6 @@ class MeasureOptions:
         default=(),
         metavar="NAME=HYP:FILE",
     )
-    word_classes: bool = option(
-        "Report F1 of classes of English words against the references, too.\n\n"
-        "Pronouns, auxiliaries, other function words, names (capitals inside sentences) and "
-        "content words.",
-        default=False,
-        rare=True,
-    )
-    word_lists: tuple[tuple[str, str], ...] = option(
-        "A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and function "
-        "take the place of the English lists; repeatable.",
-        "--word-list",
-        type=Pair("NAME=FILE", FILE),
-        default=(),
-        metavar="NAME=FILE",
-        rare=True,
-    )
-    word_frequencies: str | None = option(
-        "Lines of a word and its count, for example in the training text, by which --word-classes "
-        "divides content words.",
-        type=FILE,
-        default=None,
-        rare=True,
-        needs={"word_classes": "they divide the content words of --word-classes; add it"},
-    )
     detokenize: str | None = option(
         "Score the texts detokenised, too, by the rules of the Moses detokenizer for a language, "
         "such as en; BLEU with the tokenizer 13a.",
@@ -143,8 +120,7 @@ class MeasureOptions:
     )
 
     def check(self) -> None:
-        """UsageError for two lists of words, or two programs, of one name."""
-        refuse_repeated("--word-list", [name for name, _ in self.word_lists])
+        """UsageError for two programs of one name."""
         programs = [name for name, mark, _ in self._metrics if mark]
         refuse_repeated(
             "--metric",
@@ -156,12 +132,6 @@ class MeasureOptions:
     def _metrics(self) -> list[tuple[str, str, str]]:
         """Name of each metric, the mark of a program, and the program."""
         return [metric.partition(_BY_PROGRAM) for metric in self.metrics or DEFAULT_METRICS]
-
-    @property
-    def files(self) -> list[str]:
-        """Files that are read, but for those of scores."""
-        more = [path for path in (self.word_frequencies, self.weights) if path is not None]
-        return [*(path for _, path in self.word_lists), *more]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -294,15 +264,6 @@ class Page:
         default=None,
         metavar="DIR",
     )
-    curves: tuple[tuple[str, str], ...] = option(
-        "Learning curve of train-lm --curve for the figures; repeatable.",
-        "--curve",
-        type=Pair("NAME=FILE, for example codclm=codclm.curve", FILE),
-        default=(),
-        metavar="NAME=FILE",
-        rare=True,
-        needs={"figures": "for the figures of --figures DIR; give it"},
-    )
 
 
 @record
@@ -311,9 +272,7 @@ class ReportOptions:
 
     decoding: DecodingFiles = part(DecodingFiles, "Decoding")
     texts: ReportedTexts = part(ReportedTexts, "References")
-    measures: MeasureOptions = part(
-        MeasureOptions, "Measures", without={"detokenize", "detruecase", "weights"}
-    )
+    measures: MeasureOptions = part(MeasureOptions, "Measures", without=NOT_REPORTED)
     page: Page = part(Page, "Page")
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 

@@ -6,11 +6,11 @@ The sections answer these questions in their order. The page is rendered by `rer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import starmap, zip_longest
-from pathlib import Path
-from typing import Any
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,20 +28,23 @@ from rerank.formats.weights import FIRST, Weights
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.significance import idle
-from rerank.notices import Notices
+from rerank.notices import Notices, Printer
 from rerank.report.comparison import (
     EvaluatedTexts,
     SystemText,
     announce_programs,
-    by_domain,
     evaluate,
     leads,
     values_of,
 )
 from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
-from rerank.report.measures import DecodingFiles, ReportOptions, tokenizer_of
+from rerank.report.measures import SYSTEMS, DecodingFiles, Page, ReportOptions, tokenizer_of
 from rerank.tuning.objective import metrics_of
+
+if TYPE_CHECKING:
+    from rerank.metrics import TextMetric
+    from rerank.scorers.programs import ProgramMetric
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
 LEAST = 0.05  # gain of a sentence in chrF that is not 0.0 with one digit
@@ -81,8 +84,8 @@ class ReportedDocument:
 
     BLEU is None without references. by_context: sentences whose text would be another without
     context, None where no score depends on other sentences; exact, gap, score_gain: of a summary;
-    shown: its first changed sentences, None for a document that is only counted; domain: None where
-    no file tells it; better, worse: changed sentences that are so by chrF, None without references.
+    shown: its first changed sentences, None for a document that is only counted; better, worse:
+    changed sentences that are so by chrF, None without references.
     """
 
     id: str
@@ -95,7 +98,6 @@ class ReportedDocument:
     gap: float | None
     score_gain: float | None
     shown: Sequence[ChangedSentence] | None
-    domain: str | None = None
     better: int | None = None
     worse: int | None = None
 
@@ -114,10 +116,9 @@ class RunReport:
     evaluation: of the baseline, the decoding and other outputs, None without references; baseline:
     what it is; rivals: BLEU of the texts of which it is the best; search: figures of the summary;
     weights: by feature; remarks: about them; tuning: their provenance; inputs: (what it is, file
-    name, first digits of SHA-256); commands: of the tuning, the decoding and the page; domains:
-    BLEU in the documents of each domain, if there are several; without_context: BLEU of what would
-    be chosen without context, None where that is not known; leads: BLEU of the decoding against
-    each other output.
+    name, first digits of SHA-256); commands: of the tuning, the decoding and the page;
+    without_context: BLEU of what would be chosen without context, None where that is not known;
+    leads: BLEU of the decoding against each other output.
     """
 
     title: str
@@ -129,11 +130,10 @@ class RunReport:
     weights: Mapping[str, float]
     remarks: Sequence[str]
     tuning: Mapping[str, Any]
-    inputs: Sequence[tuple[str, str, str]]
-    commands: Mapping[str, str]
+    inputs: Sequence[tuple[str, str, str]] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
     baseline: str = FIRST
     rivals: Mapping[str, float] = field(default_factory=dict)
-    domains: Mapping[str, Sequence[MetricScore]] = field(default_factory=dict)
     without_context: float | None = None
     leads: Mapping[str, MetricScore] = field(default_factory=dict)
 
@@ -147,39 +147,36 @@ class RunReport:
             "documents": [
                 {**asdict(document), "gain": document.gain} for document in self.documents
             ],
-            "domains": {name: [*map(asdict, scores)] for name, scores in self.domains.items()},
             "leads": {name: asdict(lead) for name, lead in self.leads.items()},
         }
 
 
 def run_report(options: ReportOptions, notices: Notices) -> RunReport:
-    """The report of a decoding. The trace is read twice.
+    """The report of a decoding in files. The trace is read twice.
 
     Memory: the chosen texts of the corpus, and what is shown.
     """
-    files, page, described = options.decoding, options.page, options.texts
+    files, described = options.decoding, options.texts
     score_files = options.measures.score_files(files.systems)
     read = _files(options, [path for paths in score_files.values() for path in paths])
     if "-" in (files.trace, *files.baseline, *dict(files.beside).values()):
         raise UsageError("-: a trace is read twice; give the name of a file")
-    inputs = check_outputs([page.out], read.values())
+    inputs = check_outputs([options.page.out], read.values())
     documents, references = _documents(options, notices)
     tuned = files.decoding_weights
     weights = Weights({}) if tuned is None else read_weights(tuned, notices)
     tokenizer = tokenizer_of(
         options.measures.tokenize, described.references.references, options.messages.announce
     )
-    measures = replace(options.measures, tokenize=tokenizer)
-    if metrics_of(str(weights.provenance.get("objective", ""))):  # else no metric has a role
-        measures = replace(measures, weights=tuned)
-    metrics = measures.loaded_metrics(notices)
-    decoding, baseline, rivals = _decoding(
-        files, documents, references, metrics[0], notices, scored=bool(score_files)
-    )
-    sources = summary = None
+    metrics = replace(options.measures, tokenize=tokenizer).loaded_metrics(notices)
+    decoding = _decoding(files, documents, references, notices)
+    decoding.find_baseline(metrics[0], scored=bool(score_files))
     if described.source is not None:
         model = "the references" if references else "the trace"
-        sources = read_translation(described.source, documents, notices, model=model, role="source")
+        decoding.sources = read_translation(
+            described.source, documents, notices, model=model, role="source"
+        )
+    summary = None
     if files.summary is not None:
         summary = read_summary(files.summary, documents.ids, notices)
     entries = {what: file_entry(path) for what, path in read.items()}
@@ -187,6 +184,40 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
     decoded_by = None if first is None else first.run.get("command")
     lines = {"tuning": weights.provenance.get("command"), "decoding": decoded_by}
     lines["page"] = command_line()
+    result = report_of(
+        decoding,
+        weights,
+        notices,
+        metrics=metrics,
+        page=options.page,
+        score_files=score_files,
+        summary=summary,
+        announce=options.messages.announce,
+    )
+    inputs.check()
+    return replace(
+        result,
+        inputs=[(what, x["file"], x["digest"]) for what, x in entries.items() if x is not None],
+        commands={what: line for what, line in lines.items() if isinstance(line, str)},
+    )
+
+
+def report_of(
+    decoding: Decoding,
+    weights: Weights,
+    notices: Notices,
+    *,
+    metrics: tuple[Bleu, Mapping[str, TextMetric | ProgramMetric]],
+    page: Page,
+    score_files: Mapping[str, Sequence[str]],
+    summary: Mapping[str, Any] | None = None,
+    announce: Printer,
+) -> RunReport:
+    """The report of a decoding beside its baseline, without the commands that made it.
+
+    metrics, score_files: as of `rerank.report.comparison.evaluate`; summary: of the search.
+    """
+    documents, tuning = decoding.documents, weights.provenance
     result = RunReport(
         title=page.title or f"Reranking of {documents.n_sentences:,} sentences",
         version=__version__,
@@ -194,57 +225,45 @@ def run_report(options: ReportOptions, notices: Notices) -> RunReport:
         search=summary and {key: summary[key] for key in summary if key != "documents"},
         weights=weights.by_value | dict(weights.sparse),
         remarks=weights.remarks(),
-        tuning=weights.provenance,
-        inputs=[(what, x["file"], x["digest"]) for what, x in entries.items() if x is not None],
-        commands={what: line for what, line in lines.items() if isinstance(line, str)},
-        baseline=baseline,
-        rivals=rivals,
+        tuning=tuning,
+        baseline=decoding.baseline,
+        rivals=decoding.rivals,
     )
     losses = dict.fromkeys(documents.ids, 0.0)
-    if references:
-        texts = decoding.texts(files.systems, references, sources)
+    if decoding.references:
         evaluation = evaluate(
             documents,
-            texts,
-            measures,
+            decoding.texts(),
             notices,
             metrics=metrics,
             score_files=score_files,
+            tuning=tuning if metrics_of(str(tuning.get("objective", ""))) else {},
             seed=page.seed,
         )
-        announce_programs(metrics[1], options.messages.announce)
+        announce_programs(metrics[1], announce)
         losses = {
             document.id: document.bleu[0] - document.bleu[1] for document in evaluation.documents
         }
-        models, by_value = weights.provenance.get("models"), weights.by_value
+        models, by_value = tuning.get("models"), weights.by_value
         figures = [
             (name, by_value.get(name, 0.0), result.explanation.decided[name])
             for name in (models if isinstance(models, dict) else {})
         ]
         evaluation = replace(evaluation, idle=idle(figures, result.explanation.sentences))
-        result = replace(result, evaluation=evaluation)
-        result = _with_bleu(result, decoding, texts, metrics[0], page.seed)
+        result = _with_bleu(replace(result, evaluation=evaluation), decoding, metrics[0], page.seed)
     shown = shown_documents(losses, page.show_documents, page.seed)
-    reported = reported_documents(decoding, result.evaluation, summary, references, sources, shown)
-    inputs.check()
+    reported = reported_documents(decoding, result.evaluation, summary, shown)
     return replace(result, documents=reported)
 
 
-def _with_bleu(
-    report: RunReport, decoding: Decoding, texts: EvaluatedTexts, bleu: Bleu, seed: int
-) -> RunReport:
-    """The report with BLEU of each domain, without context, and against each other output."""
-    documents, without_context = decoding.documents, None
+def _with_bleu(report: RunReport, decoding: Decoding, bleu: Bleu, seed: int) -> RunReport:
+    """The report with BLEU without context, and against each other output."""
+    documents, texts, without_context = decoding.documents, decoding.texts(), None
     if report.explanation.by_context is not None:
         alone = replace(texts, systems=[SystemText("alone", decoding.alone)])
         (without_context,) = values_of(alone, bleu, documents)
-    both = replace(texts, systems=texts.systems[:2])
-    return replace(
-        report,
-        domains=by_domain(documents, both, bleu, seed),
-        without_context=without_context,
-        leads=dict(zip(decoding.others, leads(documents, texts, bleu, seed), strict=True)),
-    )
+    others = dict(zip(decoding.others, leads(documents, texts, bleu, seed), strict=True))
+    return replace(report, without_context=without_context, leads=others)
 
 
 def _documents(options: ReportOptions, notices: Notices) -> tuple[Documents, References]:
@@ -265,52 +284,26 @@ def _documents(options: ReportOptions, notices: Notices) -> tuple[Documents, Ref
 
 
 def _decoding(
-    files: DecodingFiles,
-    documents: Documents,
-    references: References,
-    bleu: Bleu,
-    notices: Notices,
-    *,
-    scored: bool,
-) -> tuple[Decoding, str, dict[str, float]]:
-    """The decoding beside its baseline, the name of that, and BLEU of those it is the best of."""
+    files: DecodingFiles, documents: Documents, references: References, notices: Notices
+) -> Decoding:
+    """The decoding of files, with the texts from which its baseline is taken."""
 
     def output(path: str) -> Sequence[bytes]:
         """The lines of a text, or those that a trace has chosen."""
         if is_trace(path):
-            return Decoding(path, None, documents, notices).after
+            return Decoding(RecordedChoices.of_file(path), None, documents, notices).after
         model = "the references" if references else "the trace"
         return read_translation(path, documents, notices, model=model)
 
-    rivals: Mapping[str, Sequence[bytes]] = {
-        display(path): output(path) for path in files.baseline if not is_trace(path)
-    }
-    if len(files.baseline) > max(1, len(rivals)):
+    texts = {display(path): output(path) for path in files.baseline if not is_trace(path)}
+    if len(files.baseline) > max(1, len(texts)):
         raise UsageError("--baseline: expected texts or one trace, found both or several; give one")
-    trace = None if rivals else next(iter(files.baseline), None)
-    decoding = Decoding(files.trace, trace, documents, notices)
+    trace = None if texts or not files.baseline else RecordedChoices.of_file(files.baseline[0])
+    decoding = Decoding(RecordedChoices.of_file(files.trace), trace, documents, notices)
+    decoding.references = references
+    decoding.candidates = texts
     decoding.others = {name: output(path) for name, path in files.beside}
-    if not files.baseline and references and len(decoding.outputs) > 1:
-        rivals = decoding.outputs
-    if not rivals:
-        return decoding, FIRST if trace is None else display(trace), {}
-    if len(rivals) > 1 and not references:
-        raise UsageError(
-            "--baseline: the best of several texts is found by references; give --ref FILE, too"
-        )
-    values = {}
-    if references:
-        texts = [SystemText(name, lines) for name, lines in rivals.items()]
-        scores = values_of(EvaluatedTexts(references, texts), bleu, documents)
-        values = dict(zip(rivals, scores, strict=True))
-    name = max(rivals, key=lambda name: values.get(name, 0.0))
-    if len(rivals) > 1 and scored:
-        raise UsageError(
-            f"--scores: values of one baseline are needed, and the best of several is {name}; "
-            "give its text, and no other, as --baseline FILE"
-        )
-    decoding.against(rivals[name])
-    return decoding, name, values
+    return decoding
 
 
 def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
@@ -330,7 +323,6 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
         files[f"baseline {i}" if number > 1 else "baseline"] = path
     several = {
         "scores": dict.fromkeys(map(file_of, scores)),
-        "words": options.measures.files,
         "reference": files_of(described.references.references, "reference"),
     }
     for what, paths in several.items():
@@ -338,20 +330,44 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     return {what: path for what, path in files.items() if path is not None}
 
 
-class Decoding:
-    """The choices of a trace; before, after: lines of the baseline and of the decoding.
+@dataclass(frozen=True, slots=True)
+class RecordedChoices:
+    """The choices of a decoding, as often as they are read, and what messages call them."""
 
-    alone: what would be chosen without context; outputs: lines of each system of whose outputs the
-    lists are made; others: lines of other outputs, which stand beside it.
+    name: str
+    read: Callable[[Notices], Iterable[Choice]]
+
+    @classmethod
+    def of_file(cls, path: str) -> RecordedChoices:
+        """The trace in a file."""
+        return cls(display(path), partial(read_trace, path, display(path)))
+
+
+class Decoding:
+    """The choices of a trace beside its baseline: another trace, a text, or first candidates.
+
+    before, after: lines of the baseline and of the decoding; alone: what would be chosen without
+    context; outputs: lines of each system of whose outputs the lists are made; candidates: texts
+    of which the best is the baseline, and rivals, their BLEU; others: lines of other outputs, which
+    stand beside it; references, sources: of the sentences, where there are any.
     """
 
     def __init__(
-        self, trace: str | Path, baseline: str | Path | None, documents: Documents, notices: Notices
+        self,
+        trace: RecordedChoices,
+        baseline: RecordedChoices | None,
+        documents: Documents,
+        notices: Notices,
     ) -> None:
-        self._trace, self._baseline, self._notices = trace, baseline, notices
+        self._trace, self._other, self._notices = trace, baseline, notices
         self._text: Sequence[bytes] | None = None  # the baseline, if it is a text
+        self.baseline = FIRST if baseline is None else baseline.name
         self.outputs: dict[str, list[bytes]] = {}
+        self.candidates: Mapping[str, Sequence[bytes]] = {}
+        self.rivals: Mapping[str, float] = {}
         self.others: Mapping[str, Sequence[bytes]] = {}
+        self.references: References = []
+        self.sources: Sequence[bytes] | None = None
         self.documents = documents
         self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
         self.before, self.after, self.alone = ([b""] * documents.n_sentences for _ in range(3))
@@ -368,7 +384,7 @@ class Decoding:
                     f"expected sentences of the documents, each once, found sentence "
                     f"{choice.sentence} of {choice.document!r}; give the document ids of the "
                     "decoding",
-                    source=display(self._trace),
+                    source=self._trace.name,
                 )
             seen.add(line)
             self.before[line] = (choice.texts["first"] or "").encode()
@@ -379,23 +395,41 @@ class Decoding:
                 empty = [b""] * self.documents.n_sentences
                 self.outputs.setdefault(name, empty)[line] = text.encode()
         if lacking := self.documents.n_sentences - len(seen):
-            self._notices.add("sentence-without-trace", source=display(self._trace), count=lacking)
+            self._notices.add("sentence-without-trace", source=self._trace.name, count=lacking)
 
-    def against(self, lines: Sequence[bytes]) -> None:
-        """Take the lines of a text, one for each sentence, as the baseline."""
-        self._text = lines
-        self.before = list(lines)
+    def find_baseline(self, bleu: Bleu, *, scored: bool) -> None:
+        """Take the best of several texts as the baseline, of lists of systems by default theirs.
 
-    def texts(
-        self,
-        names: Iterable[str],
-        references: Sequence[Sequence[bytes]],
-        sources: Sequence[bytes] | None,
-    ) -> EvaluatedTexts:
-        """The baseline, the decoding and the other outputs, by these names, to be evaluated."""
+        scored: whether there are values of another metric, of one baseline. UsageError for texts of
+        which none is known to be the best.
+        """
+        rivals = self.candidates
+        if not rivals and self._other is None and self.references and len(self.outputs) > 1:
+            rivals = self.outputs
+        if not rivals:
+            return
+        if len(rivals) > 1 and not self.references:
+            raise UsageError(
+                "--baseline: the best of several texts is found by references; give --ref FILE, too"
+            )
+        if self.references:
+            texts = [SystemText(name, lines) for name, lines in rivals.items()]
+            scores = values_of(EvaluatedTexts(self.references, texts), bleu, self.documents)
+            self.rivals = dict(zip(rivals, scores, strict=True))
+        self.baseline = max(rivals, key=lambda name: self.rivals.get(name, 0.0))
+        if len(rivals) > 1 and scored:
+            raise UsageError(
+                "--scores: values of one baseline are needed, and the best of several is "
+                f"{self.baseline}; give its text, and no other, as --baseline FILE"
+            )
+        self._text = rivals[self.baseline]
+        self.before = list(self._text)
+
+    def texts(self) -> EvaluatedTexts:
+        """The baseline, the decoding and the other outputs, to be evaluated."""
         lines = (self.before, self.after, *self.others.values())
-        systems = starmap(SystemText, zip(names, lines, strict=True))
-        return EvaluatedTexts(references, [*systems], sources)
+        systems = map(SystemText, (*SYSTEMS, *self.others), lines)
+        return EvaluatedTexts(self.references, [*systems], self.sources)
 
     def choices(self, notices: Notices) -> Iterator[Choice]:
         """The choices, those of a baseline in place of the first candidates."""
@@ -406,22 +440,22 @@ class Decoding:
             yield choice
 
     def _choices(self, notices: Notices) -> Iterator[Choice]:
-        ours = read_trace(self._trace, display(self._trace), notices)
-        if self._baseline is None:
+        ours = self._trace.read(notices)
+        if self._other is None:
             yield from ours
             return
-        name = display(self._baseline)
-        for choice, other in zip_longest(ours, read_trace(self._baseline, name, notices)):
+        name = self._other.name
+        for choice, other in zip_longest(ours, self._other.read(notices)):
             if choice is None:
                 raise InputError(
-                    f"expected as many sentences as {display(self._trace)} has, found more; give "
+                    f"expected as many sentences as {self._trace.name} has, found more; give "
                     "traces of the same lists",
                     source=name,
                 )
             place = choice.document, choice.sentence
             if other is None or (other.document, other.sentence) != place:
                 raise InputError(
-                    f"expected the sentences of {display(self._trace)} in their order, but not "
+                    f"expected the sentences of {self._trace.name} in their order, but not "
                     f"sentence {place[1]} of {place[0]!r}; give traces of the same lists",
                     source=name,
                 )
@@ -457,11 +491,10 @@ def reported_documents(
     decoding: Decoding,
     evaluation: Evaluation | None,
     summary: Mapping[str, Any] | None,
-    targets: Sequence[Sequence[bytes]],
-    sources: Sequence[bytes] | None,
     chosen: set[str],
 ) -> list[ReportedDocument]:
     """All documents, with the first changed sentences of those that are shown."""
+    targets, sources = decoding.references, decoding.sources
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
     changed, by_context, contexts = Counter[str](), Counter[str](), False
@@ -493,7 +526,7 @@ def reported_documents(
     reported = []
     for name, (start, stop) in decoding.places.items():
         search, shown = searches.get(name, {}), changes.get(name)
-        gains = sentence_gains(decoding, start, stop, targets) if targets else None
+        gains = sentence_gains(decoding, start, stop) if targets else None
         if gains is not None and shown:
             shown = [replace(change, chrf=gains.get(change.number, 0.0)) for change in shown]
         before_bleu, after_bleu = bleu.get(name, (None, None))
@@ -510,7 +543,6 @@ def reported_documents(
                 search.get("gap"),
                 None if score is None or first is None else score - first,
                 shown,
-                decoding.documents.domains.get(name),
                 None if gains is None else sum(gain >= LEAST for gain in gains.values()),
                 None if gains is None else sum(gain <= -LEAST for gain in gains.values()),
             )
@@ -518,15 +550,13 @@ def reported_documents(
     return reported
 
 
-def sentence_gains(
-    decoding: Decoding, start: int, stop: int, targets: Sequence[Sequence[bytes]]
-) -> dict[int, float]:
+def sentence_gains(decoding: Decoding, start: int, stop: int) -> dict[int, float]:
     """Gains in chrF of the changed sentences of a document, by their numbers in it."""
     chrf, before, after = Chrf(), decoding.before, decoding.after
     lines = [t for t in range(start, stop) if before[t] != after[t]]
     if not lines:
         return {}
     pairs = ((before[t], after[t]) for t in lines)
-    values = chrf.scores(chrf.statistics(pairs, [targets[t] for t in lines]))
+    values = chrf.scores(chrf.statistics(pairs, [decoding.references[t] for t in lines]))
     gains = (values[1::2] - values[::2]).tolist()
     return {t - start: gain for t, gain in zip(lines, gains, strict=True)}

@@ -17,7 +17,7 @@ from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
 from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices
-from rerank.options import Given, given, option, part, record
+from rerank.options import Given, given, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.model_options import (
     GLOSSARY,
@@ -65,7 +65,6 @@ REFERENCE_HELP = (
     "FILE#NAME. sacrebleu:TESTSET/PAIR, as sacrebleu:wmt23/ru-en: from the cache of "
     "sacrebleu."
 )
-LM_HELP = "Language model made by train-lm."
 LM_OR_HF_HELP = "Language model of train-lm, or hf:DIR of Hugging Face (`rerank help lm`)"
 CACHE_HELP = (
     "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
@@ -173,12 +172,10 @@ def side_files(of: str, prefix: str = "", *, of_source: str = "") -> type[Given]
     of: what has a line in the files; of_source: what else that of the source is for.
     """
     kinds = {
-        f"{prefix}{kind}".replace("-", "_"): option(
+        f"{prefix}{kind}".replace("-", "_"): optional_file(
             f"{content[0].upper()}{content[1:]}, a line for each {of}.\n\nFor models that need it"
             f"{of_source if kind == 'source' else ''}.",
             f"--{prefix}{kind}",
-            type=FILE,
-            default=None,
             rare=kind != "source",
         )
         for kind, content in SIDE_INFORMATION.items()
@@ -239,24 +236,22 @@ class ScorerOptions:
         "consensuschrf and consensusdocbleu; those that the list has are not added.",
         default=False,
     )
-    defects: str | None = option(
+    defects: str | None = optional(
         "Candidates that are no translations: keep, avoid or drop them.\n\n"
         "Cut off, looping, untranslated, with a prompt or reasoning,; "
         "where a sentence has others, avoid takes one of these, by the feature `defects`, and drop "
         "leaves out the rest. Default: avoid without --weights, and with weights that have "
         "`defects`; else keep.",
         type=click.Choice([KEEP, AVOID, DROP]),
-        default=None,
         rare=True,
     )
-    glossary: str | None = option(
+    glossary: str | None = optional(
         "Terms, as feature glossary: minus the number of those not translated; needs --source.\n\n"
         "Lines of the file: source term, TAB, translations with | between them. Each term "
         "counts 10 points of agreement without --weights; 10 is its weight, too, where the "
         "weights have none, or were tuned where no term tells candidates apart.\n\n"
         "Chinese and other text without spaces is compared by characters, all else by words.",
         type=GlossaryName(),
-        default=None,
         metavar="FILE[,KEY=yes]",
     )
     side: Given = part(side_files("source line", of_source=", and for --missing source"))
@@ -347,7 +342,7 @@ class Machine:
     """What language models run on."""
 
     device: str = option(DEVICE_HELP, type=TEXT, default="auto", metavar="DEVICE")
-    threads: int | None = option(THREADS_HELP, type=Whole(1, MOST_THREADS), default=None)
+    threads: int | None = optional(THREADS_HELP, type=Whole(1, MOST_THREADS))
 
 
 @record
@@ -367,7 +362,7 @@ class ScoringMachine(Machine):
         default=False,
         rare=True,
     )
-    cache: Path | None = option(CACHE_HELP, type=FOLDER, default=None, metavar="DIR", rare=True)
+    cache: Path | None = optional(CACHE_HELP, type=FOLDER, metavar="DIR", rare=True)
     no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
 
     @property
@@ -392,31 +387,28 @@ class ScoringMachine(Machine):
 class Sharing:
     """How several processes share the documents of a run, and the memory of each."""
 
-    shard: tuple[int, int] | None = option(
+    shard: tuple[int, int] | None = optional(
         "Only score the documents of shard I of N, into the cache; the same command without "
         "--shard finishes.\n\n"
         "Documents are dealt by their size, and nothing is written. The shards may run on "
         "machines that share the cache. torchrun needs no option: its processes share the "
         "documents by themselves.",
         type=ShardName(),
-        default=None,
         metavar="I/N",
         rare=True,
     )
-    ray: str | None = option(
+    ray: str | None = optional(
         "Score on the workers of a Ray cluster (extra ray): auto, HOST:PORT, or local.\n\n"
         "auto is the cluster that this machine belongs to, local one on this machine alone.",
         type=TEXT,
-        default=None,
         metavar="ADDRESS",
         rare=True,
     )
-    memory: int | None = option(
+    memory: int | None = optional(
         "Memory for the whole program, as 3G [default: candidates may take half of what is "
         "available].\n\n"
         "Candidates that do not fit go to files in the folder $TMPDIR, with equal results.",
         type=MemorySize(),
-        default=None,
         metavar="SIZE",
         rare=True,
     )
@@ -544,11 +536,10 @@ class Messages:
 
 def default_weight_option() -> Any:
     """`--default-weight`: the field of a record beside one for a weights file."""
-    return option(
+    return optional(
         "Weight of the features that the weights file lacks [default: refuse such a file].",
         "--default-weight",
         type=WEIGHT,
-        default=None,
         metavar="WEIGHT",
         rare=True,
     )
@@ -599,7 +590,8 @@ def printed(work: Callable[[Any, Notices], Result]) -> Callable[[Any], Result]:
     @wraps(work)
     def command(options: Any) -> Result:
         messages: Messages = options.messages
-        if isinstance(machine := getattr(options, "machine", None), Machine):
+        machine = getattr(getattr(options, "run", options), "machine", None)
+        if machine is not None:
             messages.announce_threads(machine.threads)
         with messages.warnings() as notices:
             result = work(options, notices)

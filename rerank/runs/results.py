@@ -556,7 +556,6 @@ def signature_of(
             **search.signed(decoders),
             "exact": exact,
             "k": "all" if lists.top is None else lists.top,
-            "div": True if lists.diverse else None,
             "norm": AS_NFC if lists.in_nfc else None,
             "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
             "ctx": "all" if run.kinds.order is None else run.kinds.order,

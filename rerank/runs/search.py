@@ -10,7 +10,7 @@ import click
 
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
-from rerank.options import option, record
+from rerank.options import option, optional, record
 from rerank.registry import DECODERS, PROGRAM, UTILITIES
 from rerank.values import SCALE, Kind, Member, MemberName, Whole, keys_of
 from rerank.values import SEED as SEEDS
@@ -79,34 +79,30 @@ class SearchOptions:
         default="auto",
         metavar="DECODER[:KEY=VALUE,...]",
     )
-    utility: str | None = option(
+    utility: str | None = optional(
         "What mbr maximises, of `rerank list utilities`, file:U.npz or command:PROGRAM "
         f"[default: bleu].\n\nAs mbr:utility=NAME. file:U.npz has {OF_FILE}; command:PROGRAM is "
         "asked for them, with --source unless source=no is behind it.",
         type=UtilityName(UTILITIES),
-        default=None,
         rare=True,
     )
-    beam: int | None = option("Beam width [default: 8].", type=Whole(), default=None)
-    alpha: float | None = option(
+    beam: int | None = optional("Beam width [default: 8].", type=Whole())
+    alpha: float | None = optional(
         "Scale of p(path) ∝ exp(alpha · score), for decoders that sample [default: that of "
         "the weights].\n\n"
         "Other decoders ignore it; for mbr its spread decides.",
         type=SCALE,
-        default=None,
         rare=True,
     )
-    seed: int | None = option(
+    seed: int | None = optional(
         "Random seed, for decoders that sample; others ignore it [default: 1].",
         type=SEEDS,
-        default=None,
         rare=True,
     )
-    gap: int | None = option(
+    gap: int | None = optional(
         "Where the search is not exact, look for a better path, and report the gap to it.\n\n"
         "By Viterbi where that is affordable, else with a beam of this width and sweeps.",
         type=Whole(),
-        default=None,
         rare=True,
     )
 

@@ -78,7 +78,7 @@ class SystemLists(ListSource):
         merged: Mapping[str, KBestFile],
     ) -> None:
         if merged:  # what the options say of a list was done when it was read
-            lists = replace(lists, top=None, diverse=False)
+            lists = replace(lists, top=None)
         name = f"<outputs of {len(texts) + len(merged)} systems>"
         while name in MADE_OF:  # of lists that are open, too
             name = f"{name[:-1]}, again>"

@@ -18,7 +18,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
-from rerank.options import option, record
+from rerank.options import option, optional, record
 from rerank.runs.options import parting_option
 from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
 
@@ -84,19 +84,17 @@ class TextOptions:
     """
 
     documents: str = parting_option(rare=True)
-    unknown: str | None = option(
+    unknown: str | None = optional(
         "Word of the texts that stands for all unknown words, as <unk> always does; UNK in the "
         "data files of Ji et al. 2016.",
         type=TEXT,
-        default=None,
         metavar="WORD",
         rare=True,
     )
-    longest: int | None = option(
+    longest: int | None = optional(
         "Leave sentences of more than N words out of training [default: keep all].\n\n"
         "Also as context of the next ones; validation has all.",
         type=Whole(),
-        default=None,
         rare=True,
     )
     across_documents: bool = option(
@@ -105,45 +103,35 @@ class TextOptions:
         default=False,
         rare=True,
     )
-    passages: int | None = option(
+    passages: int | None = optional(
         "Cut documents into passages of N sentences, and predict only the last one of each.\n\n"
         "A shorter rest is left out: training for the choice of next sentences, as in Ghosh "
         "et al. 2016 with N = 4. Perplexities are of the last sentences. Default: predict "
         "all sentences of whole documents.",
         type=Whole(2),
-        default=None,
         rare=True,
     )
-    vocabulary: int | None = option(
+    vocabulary: int | None = optional(
         "Vocabulary size: the most frequent words of the training text [default: 10000].",
         "--vocab",
         type=Whole(most=MOST_LINES),
-        default=None,
     )
-    min_count: int | None = option(
+    min_count: int | None = optional(
         "Number of times that a word of the vocabulary is in the training text [default: 1].",
         "--vocab-min-count",
         type=Whole(most=MOST_LINES),
-        default=None,
         rare=True,
     )
-    source_vocabulary: int | None = option(
+    source_vocabulary: int | None = optional(
         "Vocabulary size of the source sentences [default: that of --vocab].",
         "--source-vocab",
         type=Whole(most=MOST_LINES),
-        default=None,
         rare=True,
     )
-    tokenizer: str | None = option(
-        TOKENIZER_HELP,
-        type=TOKENIZER,
-        default=None,
-        metavar="KIND:SIZE",
-    )
-    source_tokenizer: str | None = option(
+    tokenizer: str | None = optional(TOKENIZER_HELP, type=TOKENIZER, metavar="KIND:SIZE")
+    source_tokenizer: str | None = optional(
         "Subword units of the source sentences [default: learnt as --tokenizer says].",
         type=TOKENIZER,
-        default=None,
         metavar="KIND:SIZE",
         rare=True,
     )
@@ -214,30 +202,20 @@ def training_texts(
     streams: documents read in parallel. InputError for files that do not fit each other.
     """
     from lm.corpus import in_reading_order, renumber
-    from lm.side_information import NUMBERS, TARGET
+    from lm.side_information import TARGET
     from rerank.corpus.preparation import note_preparation
     from rerank.formats.plain_texts import RunningText
 
-    documents, passages, across = options.documents, options.passages, options.across_documents
-    unknown = None if options.unknown is None else options.unknown.encode()
-    train_text = RunningText(train.text, "training", documents, unknown)
-    words, raw = read_text(train_text, notices, across=across)
-    if unknown is not None and unknown not in words:
-        raise InputError(
-            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
-            "correct it, or leave it out",
-            source=display(train.text),
-        )
+    documents, across = options.documents, options.across_documents
+    text, words, raw = _read_training(options, train, notices)
     vocabulary = known.get(TARGET)
-    if vocabulary is None and options.tokenizer is None:
-        least = options.min_count or 1
-        vocabulary = frequent_words(words, raw, options.vocabulary, least, unknown)
-    elif vocabulary is None:
-        train_text.check_pieces(notices)
-        vocabulary = shared(subwords("--tokenizer", str(options.tokenizer), words, raw))
+    if vocabulary is None:
+        if options.tokenizer is not None:
+            text.check_pieces(notices)
+        vocabulary = _vocabulary(options, words, raw, shared)
+    trained = renumber(raw, words, vocabulary)
     valid_text = RunningText(valid.text, "evaluation", documents)
     valid_words, held_out = read_text(valid_text, notices, across=across)
-    trained = renumber(raw, words, vocabulary)
     note_language(
         *(valid_words, held_out, vocabulary, "the model", notices),
         path=valid.text,
@@ -245,28 +223,69 @@ def training_texts(
         trained=trained.n_unknown / len(trained.tokens),
     )
     held_out = renumber(held_out, valid_words, vocabulary)
-    profiles = {
-        "training sentences": train_text.profile,
-        "validation sentences": valid_text.profile,
-    }
-    note_preparation(profiles, notices, source=train_text.source)
+    profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
+    note_preparation(profiles, notices, source=text.source)
     if raw.n_documents == 1 and not across:
         notices.add("one-document", source=display(train.text), cure=_PARTED[documents])
-    vocabularies: dict[str, Vocabulary] = {}
-    beside: dict[str, SideText] = {}
-    for kind, path in train.side.items():
-        name = display(train.text)
-        distinct, beside[kind] = interned(path, kind, raw, name, documents, notices)
-        if kind in NUMBERS:
-            continue
-        vocabularies[kind] = known.get(kind) or _side_vocabulary(
-            options, kind, distinct, beside[kind], spells=kind in spells, shared=shared
+    side: dict[str, Vocabulary] = {}
+
+    def learnt(kind: str, words: list[bytes], text: SideText) -> Vocabulary:
+        side[kind] = known.get(kind) or _side_vocabulary(
+            options, kind, words, text, spells=kind in spells, shared=shared
         )
-        beside[kind] = _numbered_words(
-            distinct, beside[kind], vocabularies[kind], spells=kind in spells
+        return side[kind]
+
+    corpus = _with_side(trained, train, learnt, spells, documents, notices)
+    held_out = _with_side(held_out, valid, lambda kind, *_: side[kind], spells, documents, notices)
+    corpus, held_out = (
+        in_reading_order(text, backward=backward, reverse_documents=reverse_documents)
+        for text in _cut(options, (corpus, held_out), (train, valid), streams)
+    )
+    return TrainingTexts(corpus, held_out, vocabulary, side)
+
+
+def _read_training(
+    options: TextOptions, train: TextFiles, notices: Notices
+) -> tuple[RunningText, list[bytes], Corpus]:
+    """The training text, its distinct words, and the corpus in their indices."""
+    from rerank.formats.plain_texts import RunningText
+
+    unknown = None if options.unknown is None else options.unknown.encode()
+    text = RunningText(train.text, "training", options.documents, unknown)
+    words, raw = read_text(text, notices, across=options.across_documents)
+    if unknown is not None and unknown not in words:
+        raise InputError(
+            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
+            "correct it, or leave it out",
+            source=display(train.text),
         )
-    corpus = replace(trained, side=beside)
-    held_out = _with_side(held_out, valid, vocabularies, spells, documents, notices)
+    return text, words, raw
+
+
+def _vocabulary(
+    options: TextOptions,
+    words: list[bytes],
+    raw: Corpus,
+    shared: Callable[[Vocabulary], Vocabulary],
+) -> Vocabulary:
+    """The vocabulary of an interned training text; shared: as of `training_texts`."""
+    if options.tokenizer is not None:
+        return shared(subwords("--tokenizer", options.tokenizer, words, raw))
+    unknown = None if options.unknown is None else options.unknown.encode()
+    return frequent_words(words, raw, options.vocabulary, options.min_count or 1, unknown)
+
+
+def _cut(
+    options: TextOptions,
+    texts: tuple[Corpus, Corpus],
+    files: tuple[TextFiles, TextFiles],
+    streams: int,
+) -> list[Corpus]:
+    """Training and validation text without long sentences, in stretches and passages.
+
+    UsageError if that leaves nothing of one of them.
+    """
+    corpus, held_out = texts
     if options.longest is not None:
         corpus = corpus.without_longer(options.longest)
         if not corpus.n_sentences:
@@ -277,20 +296,16 @@ def training_texts(
     if options.across_documents:
         corpus = corpus.in_stretches(streams * STRETCHES)
         held_out = held_out.in_stretches(1)
-    both = [corpus, held_out]
-    if passages is not None:
-        both = [text.in_passages(passages) for text in both]
-        for text, files in zip(both, (train, valid), strict=True):
-            if not text.n_sentences:
-                raise UsageError(
-                    f"--passages {passages}: all documents of {display(files.text)} have fewer "
-                    "sentences; choose a smaller number"
-                )
-    corpus, held_out = (
-        in_reading_order(text, backward=backward, reverse_documents=reverse_documents)
-        for text in both  # after stretches, which are read in this order, too
-    )
-    return TrainingTexts(corpus, held_out, vocabulary, vocabularies)
+    if (passages := options.passages) is None:
+        return [corpus, held_out]
+    parted = [text.in_passages(passages) for text in (corpus, held_out)]
+    for text, read in zip(parted, files, strict=True):
+        if not text.n_sentences:
+            raise UsageError(
+                f"--passages {passages}: all documents of {display(read.text)} have fewer "
+                "sentences; choose a smaller number"
+            )
+    return parted
 
 
 def _side_vocabulary(
@@ -566,46 +581,39 @@ def check_shape(text: Corpus, beside: Corpus, name: str, path: str | Path) -> No
     )
 
 
-def _numbered_words(
-    words: list[bytes], text: SideText, vocabulary: Vocabulary, *, spells: bool
-) -> SideText:
-    """Interned side information in a vocabulary's ids, its unknown words spelled if asked for."""
-    from lm.corpus import renumber, spelled
-
-    if spells:
-        words, text = spelled(words, text, vocabulary)
-    return renumber(text, words, vocabulary)
-
-
 def _with_side(
     corpus: Corpus,
     files: TextFiles,
-    vocabularies: Mapping[str, Vocabulary],
+    vocabulary_of: Callable[[str, list[bytes], SideText], Vocabulary],
     spells: Collection[str],
     documents: str,
     notices: Notices,
 ) -> Corpus:
     """The corpus of a text with its side information, in the ids of vocabularies.
 
-    A warning of source sentences in another language than those of training.
+    vocabulary_of: that of a kind, of interned side information; spells: as of `training_texts`. A
+    warning of source sentences in another language than that of their vocabulary.
     """
+    from lm.corpus import renumber, spelled
+    from lm.side_information import NUMBERS
     from rerank.formats.translations import SOURCE
 
     side: dict[str, SideText] = {}
     for kind, path in files.side.items():
-        name = display(files.text)
-        words, side[kind] = interned(path, kind, corpus, name, documents, notices)
-        if kind == SOURCE:
-            note_language(
-                *(words, side[kind], vocabularies[kind], "the model", notices),
-                path=path,
-                unit="source word",
-                cure="give text and source in the languages of the training",
-            )
-        if kind in vocabularies:
-            side[kind] = _numbered_words(
-                words, side[kind], vocabularies[kind], spells=kind in spells
-            )
+        words, text = interned(path, kind, corpus, display(files.text), documents, notices)
+        if kind not in NUMBERS:
+            vocabulary = vocabulary_of(kind, words, text)
+            if kind == SOURCE:
+                note_language(
+                    *(words, text, vocabulary, "the model", notices),
+                    path=path,
+                    unit="source word",
+                    cure="give text and source in the languages of the training",
+                )
+            if kind in spells:
+                words, text = spelled(words, text, vocabulary)
+            text = renumber(text, words, vocabulary)
+        side[kind] = text
     return replace(corpus, side=side)
 
 
@@ -625,5 +633,5 @@ def encoded(
     known = saved.vocabulary
     note_language(words, corpus, known, "the model", notices, path=files.text, trained=trained)
     corpus = renumber(corpus, words, known)
-    spells = saved.model.context.spells
-    return _with_side(corpus, files, saved.side, spells, documents, notices)
+    side, spells = saved.side, saved.model.context.spells
+    return _with_side(corpus, files, lambda kind, *_: side[kind], spells, documents, notices)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rerank.errors import UsageError
-from rerank.options import Given, of_dataclass, option, part, record
+from rerank.options import Given, of_dataclass, option, optional, optional_file, part, record
 from rerank.registry import MODELS, attribute
 from rerank.runs.options import Machine, Messages, side_files
 from rerank.runs.texts import TextOptions, check_package, tokenizer_files
@@ -49,11 +49,9 @@ class TrainingFiles:
     )
     out: Path = option("New folder for the model.", type=FOLDER, metavar="DIR")
     resume: bool = option("Continue the interrupted training in --out.", default=False)
-    curve: str | None = option(
+    curve: str | None = optional_file(
         "New file for the learning curve: tab-separated figures of every validation. --resume "
         "extends it.",
-        type=FILE,
-        default=None,
         rare=True,
     )
 
@@ -75,32 +73,29 @@ class ModelChoice:
         type=click.Choice(["strong", "paper", "code"]),
         default="strong",
     )
-    size: str | None = option(
+    size: str | None = optional(
         "Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
         "large 512, 1024, 2 [default: those of --recipe].",
         type=click.Choice(["small", "medium", "large"]),
-        default=None,
         rare=True,
     )
-    begin: Path | None = option(
+    begin: Path | None = optional(
         "Model with whose weights and vocabularies training begins [default: random "
         "weights].\n\n"
         "Every tensor of it has one of the same name; further columns and further tensors "
         "begin as without --from, as those of attention-gated do beside an attention.",
         "--from",
         type=FOLDER,
-        default=None,
         metavar="DIR",
         rare=True,
     )
-    source_lm: Path | None = option(
+    source_lm: Path | None = optional(
         "A dclm of source text, with whose weights the source side of a bilingual model "
         "begins.\n\n"
         "It is trained on source text alone, of the same sizes and parts: the bilingual "
         "model begins with its embeddings, encoder and recurrence, and has its vocabulary. "
         "Default: begin with random weights.",
         type=FOLDER,
-        default=None,
         metavar="DIR",
         rare=True,
     )

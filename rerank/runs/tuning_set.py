@@ -14,6 +14,7 @@ from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import base_name
 from rerank.files.signature import signature
+from rerank.formats.weights import Weights
 from rerank.metrics import Counted, MeanScore, Metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Printer, log
@@ -147,14 +148,18 @@ def _tables(corpus: TuningSet, search: Search) -> dict[int, DocumentTables]:
     return tables
 
 
-def tuning_search(search: Search, plan: Plan) -> Search:
-    """The search with the seed of the tuner; UsageError for a search that tuning cannot use."""
+def tuning_search(search: Search, plan: Plan, start: Weights | None = None) -> Search:
+    """The search with the seed of the tuner and the scale of start weights, if they have one.
+
+    UsageError for a search that tuning cannot use.
+    """
     if search.method == "mbr":
         raise UsageError(
             "--search mbr: tune-mert tunes the path of highest score, which mbr does not look for; "
             "take auto, viterbi, beam, or any other"
         )
-    return search.seeded(plan.settings.seed)
+    seeded = search.seeded(plan.settings.seed)
+    return seeded.at(start) if start else seeded
 
 
 def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str, object]:

@@ -38,8 +38,8 @@ class ListTexts:
     """Hypotheses of a document's S non-empty lists, one LF-ended line each.
 
     counts: (S,) candidates of each list; chosen: whether these are not the first candidates of
-    the lists in the file, but a selection (`--diverse`) or more (`KBest.with_last`); side: side
-    information of the lists on which scores depend, by kind, S LF-ended lines.
+    the lists in the file, but a selection (`--defects drop`) or more (`KBest.with_last`); side:
+    side information of the lists on which scores depend, by kind, S LF-ended lines.
     """
 
     text: bytes

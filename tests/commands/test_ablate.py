@@ -27,9 +27,7 @@ def drawn(world: World) -> World:
         for _ in range(0 if t in (1, 8) else 12)
     }
     world.write("dev.kbest", orders)
-    weights = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 20.0, "lmoov": -0.5}
-    world.weights("w.json", weights)
-    world.weights("null.json", {**weights, "lm": 0.25})
+    world.weights("w.json", {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 20.0, "lmoov": -0.5})
     return world
 
 
@@ -71,7 +69,7 @@ def test_rows_are_the_scores_of_decodings_in_these_contexts(
     drawn: World, model_folders: Mapping[str, Path]
 ) -> None:
     lm, refs, docs = str(model_folders["ccdclm"]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
-    found = rows(drawn, lm, "--null-weights", "null.json")
+    found = rows(drawn, lm)
     each = {"docs": "--no-docs each"}
     own = decoded(drawn, lm, "--weights", "w.json")
     filled = sorted({int(line.split(" ", 1)[0]) for line in drawn.lines("dev.kbest")})
@@ -79,7 +77,6 @@ def test_rows_are_the_scores_of_decodings_in_these_contexts(
     outputs = {
         "as decoded": own,
         "no context": decoded(drawn, lm, "--weights", "w.json", **each),
-        "no context, own weights": decoded(drawn, lm, "--weights", "null.json", **each),
         "first candidates": decoded(drawn, lm, "--weights", "w.json", "--top", 1),
         "references": chosen_after(drawn, lm, {t: [refs[s] for s in before[t]] for t in filled}),
     }

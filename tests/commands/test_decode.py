@@ -123,14 +123,14 @@ def test_a_signature_says_the_options_that_decide_and_no_others(
 def test_a_signature_names_lists_models_weights_files_and_documents(
     here: World, models: Mapping[str, Path]
 ) -> None:
-    command = f"decode {FILES} --out o --top 2 --diverse --lm lm={models['rnnlm']} --scores m=dev.m"
+    command = f"decode {FILES} --out o --top 2 --lm lm={models['rnnlm']} --scores m=dev.m"
     here.weights("w.json", {"own": 1})
     more = "--pair-scores dev.pairs --scorer own=own:0 --default-weight 0.25"
     here.ok(f"{command} {more} --summary s.json")
     one = here.json("s.json")["signature"]
     digest, parts = (
         r"=\w{8}",
-        r"\|k:2\|div:yes\|ctx:1\|lm:lm{0}\|scores:m{0},pairs{0}\|scorers:own{0}",
+        r"\|k:2\|ctx:1\|lm:lm{0}\|scores:m{0},pairs{0}\|scorers:own{0}",
     )
     assert re.search(parts.format(digest) + r"\|w:\w{8}\|dw:0.25\|docs:\w{8}\|v:", one)
     here.write("dev.m", here.text("dev.m").replace("-", "", 1))
@@ -257,13 +257,10 @@ def test_compressed_files_and_standard_streams_hold_the_same(here: World) -> Non
     assert here.ok(piped, stdin=here.content("dev.kbest.gz")).stdout == text
 
 
-@pytest.mark.parametrize("diverse", [False, True], ids=["first", "diverse"])
-def test_choices_are_places_in_the_file_where_candidates_are_left_out(
-    diverse: bool, here: World
-) -> None:
+def test_choices_are_places_in_the_file_where_candidates_are_left_out(here: World) -> None:
     here.weights("w.json", {"LM0": -1, "TM0": [0, 0], "pairs": 2.0})  # not the first ones
     command = f"decode {FILES} --pair-scores dev.pairs --out o --summary s.json --trace t"
-    here.ok(f"{command} --top 2 {'--diverse' if diverse else ''} --search ffbs --alpha 1")
+    here.ok(f"{command} --top 2 --search ffbs --alpha 1")
     texts: list[list[str]] = [[] for _ in range(6)]
     for line in here.lines("dev.kbest"):
         texts[int(line.split()[0])].append(line.split(" ||| ")[1])
@@ -274,7 +271,6 @@ def test_choices_are_places_in_the_file_where_candidates_are_left_out(
     traced = [json.loads(line) for line in here.lines("t")]
     assert [line["chosen"] for line in traced] == [k for k in choices if k is not None]
     assert max(len(line["marginals"]) for line in traced) == 2
-    assert diverse == any(k is not None and k > 1 for k in choices)
 
 
 def test_scores_of_lines_and_pairs_belong_to_their_lines_whatever_the_order(here: World) -> None:

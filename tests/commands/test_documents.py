@@ -29,9 +29,6 @@ def ids(world: World, options: str = "") -> tuple[list[str], str]:
         ("a\na\nb\nb\n", "aabb"),
         ("3\n3\n4\n4\n", "3344"),  # numbers alone are ids
         ("a 2\nb 2\n", "aabb"),
-        ("a 0 2\nb 2 4\n", "aabb"),
-        ("my talk\t0\t4\n", ["my talk"] * 4),
-        ("a 1 4\n", "aaaa"),
         ("it is\nlit .\n\nshe left .\nno\n", "1122"),
         ("\n\nit is\nlit .\n \t\n\nshe left .\nno\n\n", "1122"),
         ("灯亮了\n好\n\n她走了\n好\n", "1122"),
@@ -518,10 +515,10 @@ def test_blank_missing_and_escaped_references_are_counted(world: World) -> None:
     world.write("b", "x\nit 's\ny\nz\n")
     command = "evaluate --no-docs one --baseline base.txt hyp.txt -m bleu"
     said = world.ok(f"{command} --ref b --ref a").err
-    assert "2 x mixed escaping: this reference contains &apos; and similar" in said
+    assert "2 x mixed escaping: references in a contain &apos; and similar, references in b" in said
     assert "first at a:2" in said
     for both in ("--ref a --ref a", "--ref b --ref b"):
-        assert "this reference contains" not in world.ok(f"{command} {both}").err
+        assert "mixed escaping: references in" not in world.ok(f"{command} {both}").err
 
 
 @pytest.mark.parametrize(

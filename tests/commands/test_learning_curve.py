@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from support.forked import stopped
-from support.world import DECODE, WORDS, World
+from support.world import WORDS, World
 
 COLUMNS = ["update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage"]
 TRAIN = (
@@ -79,18 +78,3 @@ def test_a_resumed_training_keeps_the_lines_up_to_its_state(texts: World) -> Non
     updates = [int(row["update"]) for row in rows(texts, "curve.tsv")]
     assert updates == sorted({*updates})
     assert len(updates) == 8
-
-
-@pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
-def test_another_file_is_not_drawn_as_a_curve(world: World) -> None:
-    curve = "\t".join(COLUMNS) + "\n2\t0.5\t1.5\t4.25\t64.5\t0.1\twords\n"
-    world.ok(f"{DECODE.replace('--out -', '--out out.txt')} --trace ours.trace")
-    command = "report --trace ours.trace --docs dev.docs --ref dev.ref --out page.html"
-    world.write("lm.tsv", curve)
-    world.ok(command, "--figures", "figures", "--curve", "lm=lm.tsv")
-    assert (world.folder / "figures" / "curves.svg").exists()
-    for line, wrong in ((1, curve.partition("\n")[2]), (2, curve.replace("\t64.5", "\tnan"))):
-        world.write("lm.tsv", wrong)
-        found = world.run(command, "--figures", "figures", "--curve", "lm=lm.tsv")
-        assert found.exit == 3
-        assert f"lm.tsv:{line}: expected a learning curve, found" in found.err

@@ -527,6 +527,4 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
     (found,) = items("--class auxiliaries")
     assert (found["id"], found["right"], found["context"]) == ("y:1", "he can burn", [])
     assert "pronoun" not in found
-    world.write("own", ["may", "can"])
-    assert items("--class modal --word-list modal=own")[0]["phenomenon"] == "modal"
     assert "2 items of 4 sentences; right words: it 1, him 1" in world.ok(command).out

@@ -44,7 +44,7 @@ def gap(world: World) -> World:
     [
         "first --kbest {}",
         "score --kbest {} --scores qe={qe} --docs dev.docs",
-        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json --diverse --top 1",
+        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json --top 1",
         "decode --kbest {} --docs apart --allow-interleaved --scores qe={qe} --weights w.json",
     ],
 )
@@ -192,6 +192,8 @@ SPELLED = {
     "dev.src": ("Käfig", "schön", "wörtlich", "leider"),
     "a.txt": ("un café", "elle est là", "où", "hélas"),
     "b.txt": ("le café", "il est là", "ou", "été"),
+    "p.kbest": [f"0 ||| {x} était ||| LM0= 0 ||| 0" for x in ("he", "she")],
+    "p.ref": ("he était",),
     "list.fairseq": [f"H-{t}\t-1\t{x}\nP-{t}\t-1" for t, x in enumerate(("là", "où"))],
     "list.jsonl": ['{"source": "schön", "candidates": [{"text": "là", "score": 1, "x": 2}]}'],
 }
@@ -211,7 +213,7 @@ COMMANDS = {
     "--format json",
     "check": f"check {COMMON} --ref dev.ref --source dev.src --format json",
     "diversity": "diversity --kbest dev.kbest --format json",
-    "pairs": f"lm-eval pairs {COMMON} --ref dev.ref --word-list w=words --class w --out pairs",
+    "pairs": "lm-eval pairs --kbest p.kbest --no-docs one --ref p.ref --out pairs",
 }
 
 
@@ -224,7 +226,6 @@ def spelled(world: World, form: str | None) -> None:
 
 @pytest.fixture
 def accents(world: World) -> World:
-    world.write("words", "un\nle\nil\nelle\n")
     world.weights("u.json", {"LM0": 1.0, "TM0": 0.5})
     world.weights("consensus.json", {"consensusbleu": 1.0})
     return world
@@ -360,8 +361,8 @@ def test_the_lists_are_decoded_as_the_same_lists_of_a_file(
         ]
         assert [one.get("systems") for one in traced] == (names if given == SYSTEMS else [None] * 4)
     assert found[0] == found[1]
-    shown = systems.ok(f"decode {SYSTEMS} --weights votes.json --default-weight 0 --explain town:1")
-    assert "  systems     " in shown.out + shown.err
+    systems.ok(f"decode {SYSTEMS} --weights votes.json --default-weight 0 --trace t --out o")
+    assert "  systems     " in systems.ok("explain t town:1").out
 
 
 def test_a_text_that_holds_the_separator_of_moses_is_kept(systems: World) -> None:

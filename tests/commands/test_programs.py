@@ -227,7 +227,7 @@ def test_evaluate_has_the_values_of_a_program_with_the_tests_of_those_of_a_file(
     files = "evaluate --docs docs --ref ref --source src --format json"
     both = f"{files} --baseline base ours"
     m = QE.replace("qe.py", "m.py")
-    found = world.ok(f"{both} --metric m={m} --metric bleu --min-gain 0.1")
+    found = world.ok(f"{both} --metric m={m} --metric bleu")
     assert "--metric m=command: 48 answers of toy 1 in" in found.err
     assert {"references": ["lamp 0"], "source": "lamp 0", "candidate": "a lamp"} in asked(world)
     for name in ("base", "ours"):

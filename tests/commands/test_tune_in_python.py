@@ -211,11 +211,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "decoder": (lambda: decode(search="smc"), SCALE),
     "trace": (lambda: [*Reranker({"tm": 1.0}, search="smc").trace(TALKS)], SCALE),
-    "reading": (lambda: rerank.read("list", diverse=True), "diverse: it needs top=K, the number"),
-    "page": (
-        lambda: report(word_frequencies="f"),
-        'word_frequencies="f": they divide the content words of word_classes=True; add it',
-    ),
+    "page": (lambda: report(scores=[("c", "x:f")]), "scores=…: expected HYP:FILE with HYP one"),
     "source": (
         lambda: evaluate(metrics=["terms"]),
         'metrics="terms": it needs the source; give sources=…',

@@ -376,7 +376,6 @@ def test_a_weights_file_says_how_it_was_made(
         "random_starts": 2,
         "threads": 1,
         "top": 3,
-        "diverse": False,
         "ranges": {},
         "objective": "corpus BLEU − 1 (1 − cosine with the start)",
         "tuned": ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"],
@@ -967,7 +966,6 @@ def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
     world.write("dev.ref", ["unheard"] * 10)
     command = f"{PLAIN} --objective worth"
     allowed = (
-        "repeated-line",
         "unexplained-difference",
         "unlike-lines",
         "other-language",

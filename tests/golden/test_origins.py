@@ -2,8 +2,8 @@
 
 Each test computes the values of stored outputs from the files of the small world: by sacrebleu, by
 enumeration, from definitions, or with `lm` one sentence at a time. `lm` itself is tested against
-scalar twins, and what it draws at random, `sample`, too. `tests/commands/test_lm_eval.py` has the
-same computation for accuracies of language models, on more models.
+scalar twins. `tests/commands/test_lm_eval.py` has the same computation for accuracies of language
+models, on more models.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ from support.golden import (
     WEIGHTS,
     fill,
 )
-from support.models import scores_of_sentences
-from support.words import WORDS
 from support.world import World
 
 from decoders.table import DECODERS
@@ -255,10 +253,6 @@ def mean(row: Any) -> float:
     return float(row[0] / row[1])
 
 
-def f1(row: Any) -> float:
-    return float(200 * row[0] / max(row[1] + row[2], 1))
-
-
 def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) -> None:
     reference, both = small.lines("dev.ref"), [firsts(small), texts(small, WEIGHTS)]
     systems = stored("evaluate.json")["systems"]
@@ -272,22 +266,7 @@ def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) 
     rows = [np.stack([[own[s].sum(), 2] for s in SPANS]) for own in comet]
     for system, own in zip(systems, compare(rows, mean), strict=True):
         agree(system["scores"]["comet"], own)
-    rows = [np.array([letters(own[s], reference[s]) for s in SPANS]) for own in both]
-    for system, own, counts in zip(systems, compare(rows, f1), rows, strict=True):
-        found, (matches, words, others) = system["word_classes"]["letters"], counts.sum(axis=0)
-        agree(found["f1"], own)
-        assert (found["words"], found["reference_words"]) == (words, others)
-        agree(found, {"precision": 100 * matches / words, "recall": 100 * matches / others})
     agree_in_summary(small, systems, reference, both)
-
-
-def letters(ours: list[str], theirs: list[str]) -> list[int]:
-    """Matches of words of a list, and their numbers."""
-    found = np.zeros(3, dtype=int)
-    for texts in zip(ours, theirs, strict=True):
-        own, right = (Counter(w for w in x.split() if w in ("lamp", "lit", "she")) for x in texts)
-        found += [(own & right).total(), own.total(), right.total()]
-    return found.tolist()
 
 
 def agree_in_summary(small: World, systems: Any, reference: Any, both: list[list[str]]) -> None:
@@ -459,19 +438,6 @@ def test_the_estimated_model_sums_to_one_after_every_word() -> None:
 @pytest.fixture(scope="module")
 def models(golden_models: Path) -> dict[str, SavedModel]:
     return {name: load_model(golden_models / name) for name in ("lm", "flat")}
-
-
-def test_answers_of_cloze_are_the_most_probable_sentences(models: dict[str, SavedModel]) -> None:
-    for query in stored("cloze.json")["queries"]:
-        queries = {2: (["the lamp is lit"], "it ___"), 4: ([], "she gives ___ light")}
-        before, text = queries[query["line"]]
-        filled = {word: [*before, text.replace("___", word)] for word in WORDS}
-        scored = {x: scores_of_sentences(models["lm"], own)[-1] for x, own in filled.items()}
-        best = sorted(scored, key=lambda word: -scored[word])[:3]
-        assert [*query["answers"]] == best
-        total = math.fsum(map(math.exp, scored.values()))
-        for word in best:
-            assert query["answers"][word] == pytest.approx(scored[word] - math.log(total), abs=1e-4)
 
 
 def test_pairs_differ_in_the_pronoun_of_the_reference() -> None:

@@ -104,8 +104,6 @@ def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: Worl
     text, warned = world.ok(command).out, world.ok(command).err
     assert "metric names left out: the references have nothing that it counts" in warned
     assert "tense: rerank|metric:tense|language:en|nrefs:1" in text
-    refused = world.run(f"{command.replace('discourse', 'names')} --min-gain 1")
-    assert (refused.exit, "nothing that names counts" in refused.err) == (3, True)
     documents = {}
     for name in ("base", "ours", "ref"):
         lines = (world.folder / name).read_text().splitlines()

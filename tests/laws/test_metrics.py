@@ -32,15 +32,18 @@ from scipy.stats import binomtest, norm
 import rerank
 import rerank.metrics.significance as significance
 from rerank.metrics import metric
-from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
 from rerank.metrics.agreement import SystemAgreement
 from rerank.metrics.bleu import LowercaseBleu
 from rerank.metrics.significance import (
+    SCORES,
+    accuracies_of_sets,
     bootstrap,
     bootstrap_p_value,
+    outcomes_of,
     sign_flip_p_value,
     sign_test,
     wilson_interval,
+    z_test,
 )
 from rerank.registry import METRICS, UTILITIES
 from rerank.runs.systems import kbest_of

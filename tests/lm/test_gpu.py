@@ -17,7 +17,6 @@ from lm.corpus import Corpus
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
 from lm.normalisers import KERNEL_LEAST, _kernel, log_sums
-from lm.sampling import sample
 from lm.scoring import ScoringEngine, after, independent, pairs
 from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Settings
@@ -238,10 +237,3 @@ def test_normalisers_of_many_rows_are_those_of_few_also_where_sums_overflow(
     assert calls == [len(features)]
     assert found[7] > 88  # log of the largest float32
     torch.testing.assert_close(found, few, atol=0.02 if dtype == "bfloat16" else 2e-3, rtol=1e-3)
-
-
-def test_sampled_texts_are_of_the_vocabulary_and_a_function_of_the_seed() -> None:
-    model = model_of("ccdclm", device=DEVICE)
-    one, other = ([*sample(model, documents=5, sentences=3, seed=2, longest=9)] for _ in range(2))
-    assert one == other
-    assert all(3 <= word < V for document in one for s in document.sentences for word in s)

@@ -1,4 +1,4 @@
-"""Orders of sentences, variants, missing words, sampled texts, and relations between sentences."""
+"""Orders of sentences, variants in contexts, and relations between sentences."""
 
 from collections import Counter
 from itertools import pairwise, permutations
@@ -8,23 +8,16 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from support.models import enlarged
 
 from lm import comparisons, discourse
 from lm.comparisons import distinct_orders, scores_in_contexts
-from lm.composition import HEADS, Composition
-from lm.contexts.attention import PreviousWords
+from lm.composition import Composition
 from lm.contexts.bags import BagOfWords
-from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.discourse import SLOTS, Pair, RelationClassifier, features, fit
-from lm.fusions import Input, Output
+from lm.fusions import Output
 from lm.laws import DOCUMENT, last_score, tiny_model, with_side
-from lm.model import Config, DocumentLM
-from lm.reading import contexts_after
-from lm.sampling import SampledDocument, sample
-from lm.scoring import LogProbError, ScoringEngine
-from lm.vocabulary import END, SPECIAL
+from lm.scoring import ScoringEngine
 from lm.zoo import ZOO
 
 BAG = Composition(BagOfWords, Output, "", "")
@@ -117,93 +110,6 @@ def test_models_that_read_the_source_are_given_that_of_contexts_and_of_the_item(
     alike = [[source(DOCUMENT[:3]), [*source(())[:-1], *source(DOCUMENT[:3])[-1:]]]]
     (scores,) = scores_in_contexts(engine, VARIANTS[:1], [[DOCUMENT[:3], ()]], alike)
     assert np.array_equal(scores[0], scores[1]) == (name == "attention")
-
-
-# Sampled texts
-
-WORDS = range(len(SPECIAL), 10)  # of the tiny models
-START = Corpus.of([DOCUMENT[:2]])
-SAMPLED = {
-    **{name: ZOO[name] for name in ("rnnlm", "codclm", "hrnnlm", "rnnlm-lin")},
-    "attention": Composition(PreviousWords, Input, "", ""),
-    "classes": Composition(LastHidden, Output, "", "", HEADS["classes"]),
-}
-
-
-def drawn(model: DocumentLM, n: int, **options: Any) -> list[SampledDocument]:
-    return [*sample(model, **{"documents": n, "sentences": 2, "seed": 5, "longest": 6, **options})]
-
-
-@pytest.mark.parametrize("name", SAMPLED)
-def test_the_batch_changes_nothing_but_the_seed_and_the_start_do(name: str) -> None:
-    model = tiny_model(SAMPLED[name])
-    whole = drawn(model, 7, together=7, start=START)
-    assert drawn(model, 7, together=3, start=START) == whole
-    assert drawn(model, 2, together=1, start=START) == whole[:2]
-    assert drawn(model, 7, together=7, start=START, seed=6) != whole
-    assert (drawn(enlarged(model), 7) == drawn(model, 7, start=START)) == (model.order == 0)
-
-
-def frequencies(model: DocumentLM, before: Corpus, temperature: float = 1.0) -> list[float]:
-    """Probabilities of the words with which a sentence begins, `</s>` excluded."""
-    context = contexts_after(model, before)
-    hidden = model.hidden(model.start(context, model.word_inputs()))
-    value = model.context.value(context) if model.context.width else None
-    log_p = model.head.log_probabilities(model.head.features(hidden, value))[0, list(WORDS)]
-    found: list[float] = (log_p.double() / temperature).softmax(0).tolist()
-    return found
-
-
-def test_words_are_drawn_by_their_probabilities_in_the_context_of_what_was_drawn() -> None:
-    """χ², fixed seed: first words, second sentences after the most frequent first one."""
-    model = enlarged(tiny_model(ZOO["codclm"]), 4.0)
-    documents = drawn(model, 3_000, longest=1, together=3_000, seed=6)
-    begun = Counter(d.sentences[0][0] for d in documents)
-    truth = [3_000 * p for p in frequencies(model, Corpus.of([[]]))]
-    assert chisquare([begun[w] for w in WORDS], truth).pvalue > 0.01
-    first, most = begun.most_common(1)[0]
-    following = Counter(d.sentences[1][0] for d in documents if d.sentences[0][0] == first)
-    truth = [most * p for p in frequencies(model, Corpus.of([[[first]]]))]
-    assert chisquare([following[w] for w in WORDS], truth).pvalue > 0.01
-    other = [most * begun[w] / 3_000 for w in WORDS]
-    assert chisquare([following[w] for w in WORDS], other).pvalue < 1e-4
-
-
-@torch.no_grad()
-def test_sentences_end_as_often_as_the_model_says_and_are_cut_off_and_counted() -> None:
-    model = tiny_model(ZOO["codclm"])
-    model.head.bias[:3] = 4.0  # `<unk>` and `<s>` are never drawn, nor `</s>` as the first word
-    sentences = [s for d in drawn(model, 200, longest=2) for s in d.sentences]
-    assert {len(s) for s in sentences} == {1, 2}
-    assert {word for s in sentences for word in s} <= {*WORDS}
-    for bias, ends in ((-100.0, False), (100.0, True)):
-        model.head.bias[END] = bias
-        documents = drawn(model, 3, sentences=4, longest=5)
-        assert {len(s) for d in documents for s in d.sentences} == {1 if ends else 5}
-        assert [document.cut for document in documents] == [0 if ends else 4] * 3
-
-
-def test_temperatures_decide_what_is_drawn() -> None:
-    model = enlarged(tiny_model(ZOO["rnnlm"]), 4.0)
-    best = WORDS[int(np.argmax(frequencies(model, Corpus.of([[]]))))]
-    cold = drawn(model, 50, sentences=1, longest=1, temperature=0.01)
-    assert {document.sentences[0][0] for document in cold} == {best}
-    hot = drawn(model, 2000, sentences=1, longest=1, temperature=100.0, together=2000)
-    counts = Counter(document.sentences[0][0] for document in hot)
-    truth = [2000 * p for p in frequencies(model, Corpus.of([[]]), 100.0)]
-    assert chisquare([counts[w] for w in WORDS], truth).pvalue > 0.01
-
-
-@torch.no_grad()
-def test_what_cannot_be_drawn_is_refused() -> None:
-    model = tiny_model(ZOO["rnnlm"])
-    model.head.bias[4] = torch.nan
-    with pytest.raises(LogProbError, match="a language model returned NaN"):
-        drawn(model, 1)
-    with pytest.raises(ValueError, match="without words"):
-        drawn(DocumentLM(Config("rnnlm", 3, 2, 2)), 1)
-    with pytest.raises(ValueError, match="a model of bags of words draws no sentences"):
-        drawn(tiny_model(ZOO["rnnslm"]), 1)
 
 
 # Relations between sentences

@@ -7,7 +7,6 @@ Each format has a writer here, a few lines of Python in the spelling of its tool
 import json
 from collections.abc import Callable
 from html import escape
-from itertools import accumulate, pairwise
 from math import log
 from typing import Any
 from xml.etree import ElementTree
@@ -200,13 +199,6 @@ names = st.text("abc-/.", min_size=1, max_size=6).filter(lambda name: name.strip
 sizes = st.dictionaries(names, st.integers(1, 4), min_size=1, max_size=4)
 
 
-def spans(sizes: dict[str, int], first: int, closed: int) -> str:
-    ends = pairwise(accumulate([0, *sizes.values()]))
-    return "".join(
-        f"{d} {a + first} {b + first - closed}\n" for d, (a, b) in zip(sizes, ends, strict=True)
-    )
-
-
 def sgml(sizes: dict[str, int]) -> str:
     documents = (
         f'<doc docid="{name}">\n'
@@ -241,8 +233,6 @@ DOCUMENTS: dict[str, tuple[Callable[[dict[str, int]], str], str]] = {
         "--docs-format numbered-docids",
     ),
     "sizes": (lambda sizes: "".join(f"{d} {n}\n" for d, n in sizes.items()), ""),
-    "ranges from 0": (lambda sizes: spans(sizes, 0, 0), "--docs-format spans"),
-    "closed ranges from 1": (lambda sizes: spans({**sizes, "z": 1}, 1, 1), "--docs-format spans"),
     "json": (
         lambda sizes: "".join(f'{{"doc": {json.dumps(d)}}}\n' * n for d, n in sizes.items()), "",
     ),

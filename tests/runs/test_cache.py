@@ -136,16 +136,6 @@ def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
     assert recalled(outputs(drawn, decoding(model, ""))[0]) == DOCUMENTS  # they are still there
 
 
-def test_candidates_that_were_picked_from_a_list_are_no_prefix_of_it(drawn: World) -> None:
-    command = f"{PLAIN} --top 2 --diverse"
-    _, expected = outputs(drawn, f"{command} --no-cache")
-    drawn.ok(PLAIN)
-    found, written = outputs(drawn, command)
-    assert (recalled(found) < DOCUMENTS, written) == (True, expected)
-    again, written = outputs(drawn, command)
-    assert (recalled(again), written) == (DOCUMENTS, expected)
-
-
 def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: World) -> None:
     lists = [["a", "a lamp"], ["it"]]
     for changed, documents in (

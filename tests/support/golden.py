@@ -85,7 +85,6 @@ def fill(world: World, models: Path) -> None:
     world.weights("lm.json", LM_WEIGHTS)
     world.write("bigram.arpa", ARPA)
     world.write("text", TEXT)
-    world.write("queries", ["the lamp is lit", "it ___", "", "she gives ___ light"])
     names = ("context", "right", "wrong", "phenomenon")
     world.write("items.jsonl", [json.dumps(dict(zip(names, i, strict=True))) for i in ITEMS])
     passages = [f"{a} {b}" for a in ("the", "a", "no") for b in ("lamp", "light", "one", "it")]
@@ -103,7 +102,6 @@ def fill(world: World, models: Path) -> None:
     columns = "3 LM0_0 TM0_0 TM0_1"
     world.write("features.dat", extracted("FEATURES", columns, features_of))
     world.write("scores.dat", extracted("SCORES", "9 BLEU", counts_of))
-    world.write("letters", ["lamp", "LIT", "she"])
     world.write("init.opt", ["1 0.5 0.25", "0 0 0", "1 1 1"])
     for name, step in ((OURS, 5), (BASE, 3)):
         world.write(f"{name}.comet", [i % step / 4 for i in range(len(DOCUMENTS))])
@@ -192,7 +190,6 @@ CASES = (
         trained=True,
     ),
     Case("perplexity --ngram bigram.arpa text --per-document", "text json tsv"),
-    Case(f"sample --lm lm --documents 2 --sentences 3 --longest 6 --seed 7 {ONE}"),
     Case(f"lm-eval coherence --lm lm --lm flat passages {ONE}", "text json"),
     Case(f"lm-eval contrastive --lm lm --lm flat items.jsonl {ONE}", "text json tsv"),
     Case(
@@ -207,7 +204,6 @@ CASES = (
         "text json",
         ("pairs",),
     ),
-    Case(f"cloze --lm lm queries --answers 3 {ONE}", "text json"),
     Case(TRAIN_RELATIONS, "text json"),
     Case(
         "relations label --model relations.model relations.text --out labels",
@@ -233,7 +229,7 @@ CASES = (
     Case(DECODE, files=DECODED),
     Case(
         f"evaluate --docs dev.docs --ref dev.ref --kbest dev.kbest --baseline base.txt out.txt "
-        f"{SCORES} --word-list letters=letters --detokenize en",
+        f"{SCORES} --detokenize en",
         ALL,
         before=(FIRST, DECODE),
     ),
@@ -245,8 +241,7 @@ CASES = (
     ),
     Case("explain out.trace", "text json", before=(DECODE,)),
     Case(
-        f"ablate {LISTS_OF} --lm lm=lm --weights lm.json --null-weights lm.json --ref dev.ref "
-        f"{ONE}",
+        f"ablate {LISTS_OF} --lm lm=lm --weights lm.json --ref dev.ref {ONE}",
         ALL,
     ),
     Case(

@@ -171,7 +171,7 @@ FAULTS = [
             (r'{"document": "a\nb"}', "expected one line as 'document', found a line end or NUL; remove it"),
         ))
     ),
-    # Numbered ids, sizes, ranges
+    # Numbered ids, sizes
     *(
         of_ids(f"numbered-{n}", lines, message, "a_1\na_2\na_3\nb_1\n", "--docs-format numbered-docids")
         for n, (lines, message) in enumerate((
@@ -187,17 +187,6 @@ FAULTS = [
             ("99999999999999999999\n", "docs:1: expected SIZE or DOCID SIZE"),
             ("999999999\n999999999\n", "docs:2: expected at most 999,999,999 sentences"),
             ("a 1\na 2\nb 1\n", "docs:2: expected .*found 'a' again; give each .*--docs-field 1"),
-        ))
-    ),
-    *(
-        of_ids(f"ranges-{n}", lines, message, "a 0 3\nb 3 4\n", "--docs-format spans")
-        for n, (lines, message) in enumerate((
-            ("a 0 3\nb 5 6\n", "docs:2: expected 'b' to start with sentence 3, .*found 5"),
-            ("a 3 5\n", "docs:1: expected the first document to start with sentence 0 or 1, found"),
-            ("a 0 3\na 3 4\n", "docs:2: .*found an id that comes twice"),
-            ("a 1 3\nb 4 2\n", "docs:2: expected one range of sentences .*found 4 2"),
-            ("a 0 3\nb\n", "docs:2: expected DOCID START END, found 'b'"),
-            ("\n\n", "docs: expected DOCID START END, found no lines"),
         ))
     ),
     of_ids("blank-lines-alone", "\n\n", "docs: expected one document id per source line, found non", options="--docs-format blank-lines"),

@@ -23,7 +23,6 @@ SUMMARY = (
     f'"documents": [{{"id": "evening", {FIGURES}}}, {{"id": "town", {FIGURES}}}]}}'
 )
 REPORT = "report --trace t --docs dev.docs --ref dev.ref --out page.html"
-EXPLAIN = "decode --kbest dev.kbest --docs dev.docs --weights w.ini --out out --explain evening"
 HYPOTHESIS = "expected HYP:FILE with HYP one of base"
 LISTED = "".join(f"{t} ||| it ||| LM0= 0 ||| 0\n" for t in range(1, 5))
 
@@ -35,7 +34,6 @@ OPTIONS = (
     ("standard-input-twice", "- -", "only one input can be -", ""),
     ("detruecase-alone", "--detruecase", "add --detokenize", "--detruecase --detokenize en"),
     ("detokenize-name", "--detokenize english", "expected a language as two letters, such as en or", "--detokenize en"),
-    ("frequencies-alone", "--word-frequencies c", "c: they divide .*; add it", ""),
     ("test-set-without-pair", "--test-set wmt23", "expected both or none; give both", ""),
     ("test-set-and-references", "-t wmt23 -l ru-en", "expected --ref or --test-set, found both", ""),
     ("metric-without-source", "-m terms", "terms: it needs the source; give --source FILE", "-m terms --source dev.src"),
@@ -56,15 +54,6 @@ VALUES = (
     ("short", "1\n0\n", r"hyp\.comet:3: expected 4 lines as hyp\.txt has, found 2; write one"),
     ("long", "1\n0\n1\n0\n\n1\n", r"hyp\.comet:5: expected 4 lines as hyp\.txt has, found 6"),
     ("very-long", "1\n" * 9999, r"expected 4 lines as hyp\.txt has, found 1,004 or more"),
-)
-# files of words
-CLASSES = "--word-classes --word-frequencies f"
-WORDS = (
-    ("two-words", "a\nb c\n", "--word-list own=f", "f:2: expected one word a line, found 2: 'b c'"),
-    ("no-word", "\n", "--word-list own=f", "f: expected a word a line, found no word"),
-    ("count-missing", "a 1\nthe\n", CLASSES, "f:2: expected a w"),
-    ("count-third", "a 1\nthe 3 4\n", CLASSES, "f:2: expected a w"),
-    ("count-negative", "a 1\nthe -1\n", CLASSES, "f:2: expected a w"),
 )
 TRACES = (
     ("sentence-too-large", "".join(CHOICE % ("evening", t) for t in range(3)), "t: expected sentences of the documents, each once, found sentence 2 of 'evening'"),
@@ -87,7 +76,6 @@ OTHERS = r"s: expected a summary of the same documents, %s; write it with rerank
 FAULTS = [
     *(Fault(f"--evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}") for name, given, told, cure in OPTIONS),
     *(Fault(f"--evaluate-values-{name}", f"{EVALUATE} {COMET}", told, {**NUMBERS, "hyp.comet": content}, cure=NUMBERS) for name, content, told in VALUES),
-    *(Fault(f"--evaluate-words-{name}", f"{EVALUATE} {given}", told, {"f": content}, cure={"f": "the 3\n" if given == CLASSES else "it\n"}) for name, content, given, told in WORDS),
     *(Fault(f"--evaluate-weights-{name}", f"{EVALUATE} --weights tuned.json", OBJECTIVE, {"tuned.json": TUNED % made}, cure={"tuned.json": TUNED % '{"objective": "corpus BLEU"}'})
       for name, made in (("without", "{}"), ("unknown", '{"objective": "some"}'))),
     Fault("--evaluate-lengths-before-the-list", f"{EVALUATE} --kbest broken.gz", r"hyp\.txt: expected 4 lines as dev\.docs has, found 1;",
@@ -107,13 +95,11 @@ FAULTS = [
     Fault("--report-baseline-longer", f"{REPORT} --baseline b", r"b: expected as many sentences as t has, found more", {"t": TRACE, "b": TRACE * 2}, cure={"b": TRACE}),
     Fault("--report-baseline-trace-and-text", f"{REPORT} --baseline b --baseline base.txt", "expected texts or one trace, found both", {"t": TRACE, "b": TRACE}, 2, f"{REPORT} --baseline base.txt"),
     Fault("--report-of-standard-input", "report --trace - --docs dev.docs --ref dev.ref", r"-: a trace is read twice; give the name of a file", exit=2, stdin=TRACE.encode(), cure=({"t": TRACE}, REPORT)),
-    Fault("--report-curve-without-figures", f"{REPORT} --curve lm=c", r"--figures DIR; give it", {"t": TRACE, "c": "update\tepoch\n"}, 2, REPORT),
     *(Fault(f"--report-summary-{name}", f"{REPORT} --summary s", OTHERS % told, {"t": TRACE, "s": SUMMARY.replace(old, new)}, cure={"s": SUMMARY}) for name, old, new, told in SUMMARIES),
     Fault("--explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
     Fault("--explain-no-such-sentence", "explain t town:7", "t has no sentence 7 of 'town'", {"t": TRACE}, 2, "explain t town:1"),
     *(Fault(f"--explain-{name}", f"explain t {place}", "expected DOC or DOC:SENT", {"t": TRACE}, 2, "explain t town:1")
       for name, place in (("document-unknown", "q"), ("sentence-negative", "town:-1"), ("sentence-empty", "town:"))),
-    Fault("--explain-in-decode", f"{EXPLAIN}:5", "has 2 sentences", {}, 2, f"{EXPLAIN}:1"),
     *(
         Fault(f"--pearmut-{name}", f"{JUDGED}#{model}", r"log(:1)?: " + message, {"log": wrong}, cure={"log": JUDGEMENT % "town:1"} if model == "b" else None)
         for name, model, wrong, message in (

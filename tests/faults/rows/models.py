@@ -90,17 +90,12 @@ OPTIONS.append(Fault("66-pmi-of-a-label", f"{S},pmi=yes", LABEL, NULL, 2, S))
 # Models that a command cannot use
 
 ITEM = {"context": ["the lamp"], "right": "it burns", "wrong": ["it gives"]}
-TEXTS = {"text": "it is\nthe ___\n", "items": (json.dumps(ITEM) + "\n") * 2}
-CLOZE, CONTRASTIVE = "cloze --lm lm text", "lm-eval contrastive --lm lm items"
+TEXTS = {"text": "it is\n", "items": (json.dumps(ITEM) + "\n") * 2}
+CONTRASTIVE = "lm-eval contrastive --lm lm items"
 LAST = "reads documents from the last sentence to the first.* --reverse-documents"
 USELESS = [
-    ("reversed-for-cloze", CLOZE, LAST, TURNED),
     ("reversed-for-contrastive", CONTRASTIVE, LAST, TURNED),
-    ("next-for-sample", "sample --lm lm", "given the next sentence, which rerank sample", NEXT),
-    ("next-for-cloze", CLOZE, "given the next sentence, which rerank cloze", NEXT),
     ("next-for-contrastive", CONTRASTIVE, "next sentence, which rerank lm-eval contrastive", NEXT),
-    ("bags-for-sample", "sample --lm lm", "bags of words, without order", Model("rnnslm")),
-    ("source-for-sample", "sample --lm lm", "which rerank sample does not read", BOTH),
     (
         "backward-twice", "perplexity --lm lm text --duplicate-last-word", "lm reads sentences from right to left; leave it out",
         Model("rnnlm", {"backward": True}),
@@ -118,7 +113,6 @@ HF = f"{SCORE} --lm g=hf:"
 COMMANDS += table(
     f"""
 62-hf-with-document-cache | {HF}gpt,document-cache=0.5 | tokens are not words; give --scorer NAME=document-cache beside it
-62-hf-for-sample | sample --lm hf:gpt | hf:gpt: this command takes models made by
 62-hf-tags-for-perplexity | perplexity hyp.txt --lm hf:gpt --tags hyp.txt | --tags: not for hf:gpt, of Hugging Face; leave it
 62-hf-pmi-of-a-text | lm-eval coherence hyp.txt --lm hf:gpt,pmi=yes | pmi is for lists of candidates; leave it out
 62-hf-reverse | {HF}gpt,reverse=yes | reverse is for seq2seq:DIR, a Hugging Face model
@@ -156,12 +150,10 @@ COMMANDS += [
         ("along-a-path", DL, f"{PLACE}: sentence 0, candidate .*NaN", "ccdclm", False),
         ("reversed", S, f"{PLACE}, its sentences counted from the last: sent", "codclm", True),
         ("for-perplexity", "perplexity hyp.txt --lm lm", RETURNED, "rnnlm", False),
-        ("for-sample", "sample --lm lm", RETURNED, "rnnlm", False),
     )
     for shape in ({"nan": "head.bias", "reverse_documents": turned},)
 ]
 UNKNOWN = (r"\d+ x word unknown to lm \(\d\d\.\d% of the list's words, 0\.0% of its training text's; most frequent: ('[^']+', ){9}'[^']+'\)", "check case.*first at dev.kbest")
-COMMANDS.append(Fault("62-no-words-for-sample", "sample --lm lm", "lm: this model knows no word that could be drawn", exit=2, setup=wordless))
 MORE = b"i ii iii iv v vi vii viii ix x xi xii"  # words that no model knows; ten are named
 STRANGE: Changes = {"lm": Model("rnnlm", {"oov_rate": 0.0}), "dev.kbest": lambda text: text.replace(b"lights", MORE)}
 COMMANDS += [
@@ -473,24 +465,14 @@ SAID = table(
 --ngram-twice | {NGRAM} --duplicate-last-word | --duplicate-last-word: not for the n-gram model
 --ngram-device | {NGRAM} --device cpu | --device: not for the n-gram model
 --two-standard-inputs | perplexity --ngram - - | only one input can be -
-97-sample-of-no-documents | sample --lm lm --documents 0 | --documents | sample --lm lm
-97-sample-of-no-words | sample --lm lm --longest 0 | --longest | sample --lm lm
-97-sample-at-no-temperature | sample --lm lm --temperature 0 | --temperature | sample --lm lm
 """,
     {"lm": PLAIN, "text": "it\n"},
 )
-START = "sample --lm lm --start text"
 SAID += [
     Fault(f"--{name}", command, f"text:{message}", {"lm": PLAIN, "text": text}, 3, {"text": cure})
     for name, command, text, message, cure in (
         ("no-words", P, "\n", "1: .*found no words", "it\n"),
         ("no-words-in-documents", f"{P} --documents equals", "=\n\n=\n", ".*no words", "it\n=\n"),
-        ("cloze-no-gap", CLOZE, "the ___\n\nit\nthe lamp\n", "4: expected 1 ___ .* found 0", "___\n"),
-        ("cloze-gaps", CLOZE, "___ is ___\n", "1: expected 1 ___ in the last .*, found 2", "___\n"),
-        ("cloze-before", CLOZE, "it ___\nthe ___\n", "1: expected 0 ___ .*, found 1", "it\nthe ___\n"),
-        ("cloze-no-words", CLOZE, " \n\n", "1: expected sentences, found no words", "the ___\n"),
-        ("start-of-two", START, "the lamp\n\nit is\n", " expected one document .* found 2", "it\n"),
-        ("start-of-none", START, "\n", "1: .*found no words", "it\n"),
     )
 ]
 FAULTS = [*OPTIONS, *COMMANDS, *FILES, *SAID]

@@ -42,13 +42,9 @@ FAULTS = [
           cure=DECODE + " --clip-inf -1e4"),
     Fault("31-number-empty", DECODE, r"dev\.kbest:3: expected .*WP0.*found (none|0|.*WP0)",
           {"dev.kbest": line(3, "WP0= -3", "WP0= ")}, cure=LIST),
-    Fault("41-diverse-without-top", DECODE + " --diverse", "--diverse: it needs --top K", {}, 2,
-          DECODE + " --diverse --top 2"),
-    Fault("41-diverse-oracle-without-top", EVALUATE + " --kbest dev.kbest --diverse", "--diverse: it needs --top K", {}, 2,
-          EVALUATE + " --kbest dev.kbest --diverse --top 2"),
-    Fault("41-list-too-long-to-be-read-for-diverse", DECODE + " --top 1 --diverse --max-k 2",
-          r"dev\.kbest:5: expected at most 2 hypotheses of a sentence, found more of sentence 1; leave out --diverse, or "
-          "raise --max-k", cure=DECODE + " --top 1 --diverse --max-k 3"),
+    Fault("41-list-too-long-to-be-read", DECODE + " --max-k 2",
+          r"dev\.kbest:5: expected at most 2 hypotheses of a sentence, found more of sentence 1; give --top to keep the first "
+          "ones, or raise --max-k", cure=DECODE + " --max-k 3"),
     # Texts and documents
     Fault("12-composed-and-decomposed", EVALUATE,
           ("1 x hypotheses in Unicode form NFD, references in NFC: equal words differ.*first at hyp.txt:3",
