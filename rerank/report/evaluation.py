@@ -382,8 +382,10 @@ def _scores(systems: Sequence[System]) -> Table:
     for name, first in systems[0].scores.items():
         for system in systems:
             score = system.scores[name]
-            row = [_title(name, first), system.name, score.score, score.interval]
-            rows.append([*row, score.difference, score.difference_interval, score.p_value])
+            row: list[Any] = [_title(name, first), system.name, score.score, score.interval]
+            if score.difference is not None:
+                row += [score.difference, score.difference_interval, score.p_value]
+            rows.append(row)
     return Table(columns, rows)
 
 
