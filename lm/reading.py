@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import on_device
-from lm.batches import PackedBatch, Segment
-from lm.corpus import Corpus
+from lm.corpus import Corpus, PackedBatch, Segment
 from lm.model import DocumentLM
 from lm.noise import WITHOUT_NOISE, Corruption, Noise
 from lm.sentences import Positions, ReadSentences, Rows

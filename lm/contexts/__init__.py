@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lm.batches import PackedBatch
-from lm.corpus import Corpus
+from lm.corpus import Corpus, PackedBatch
 from lm.recurrences import Recurrence, Sizes, State
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import labels_of

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm.corpus import Corpus
-from lm.ngrams import NGramError
-from lm.ngrams.model import NO_PROBABILITY, NGramModel, NGrams
+from lm.ngrams import NO_PROBABILITY, NGramError, NGramModel, NGrams
 from lm.vocabulary import END, START, Vocabulary
 
 Counts = NDArray[np.int64]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias
 
-from lm.config import Config, check_values, setting
+from lm.composition import Config, check_values, setting
 
 _MOST = 1_000_000
 

@@ -25,8 +25,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lm.backend import cuda_products
-from lm.batches import SEGMENTS, Segment
-from lm.corpus import Corpus
+from lm.corpus import SEGMENTS, Corpus, Segment
 from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
 from lm.heads import Head
 from lm.model import DocumentLM

@@ -62,7 +62,9 @@ class ModelListOptions:
         type=Whole(most=MOST_LINES),
         default=None,
     )
-    sizes: Given = part(of_dataclass(attribute("lm.config:Config"), only=_SIZES, common=_SIZES))
+    sizes: Given = part(
+        of_dataclass(attribute("lm.composition:Config"), only=_SIZES, common=_SIZES)
+    )
     form: str = form_option("text", "json")
 
 

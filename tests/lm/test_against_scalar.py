@@ -14,9 +14,8 @@ from support.scalar.ji import Document, Scores
 from support.scalar.models import CELLS, SIDE, V
 from torch import Tensor
 
-from lm.batches import PackedBatch, segments
 from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS
-from lm.corpus import Corpus
+from lm.corpus import Corpus, PackedBatch, segments
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.scoring import ScoringEngine, after

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lm.batches import PackedBatch
 from lm.composition import RECURRENCES, load
-from lm.corpus import Corpus
+from lm.corpus import Corpus, PackedBatch
 from lm.model import Config, DocumentLM
 from lm.noise import (
     DROPPED,

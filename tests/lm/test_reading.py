@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.models import beside, config_of, enlarged, entered, without_padding
 
-from lm.batches import SEGMENTS, PackedBatch, segments
-from lm.corpus import Corpus
+from lm.corpus import SEGMENTS, Corpus, PackedBatch, segments
 from lm.laws import read_by_words
 from lm.model import DocumentLM
 from lm.noise import Copies, Corruption, Noise

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from lm.backend import Backend
-from lm.contexts.sentence_level import SentenceBags
+from lm.contexts.bags import SentenceBags
 from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.document_cache import WithDocumentCache
@@ -21,7 +21,7 @@ from lm.heads import softmax
 from lm.heads.hashed_softmax import HashTable, LinSoftmax
 from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
-from lm.recurrences.simple import HTanh, OneHotHTanh
+from lm.recurrences import HTanh, OneHotHTanh
 from lm.training.processes import Processes
 from lm.training.settings import Settings, recipe
 from lm.training.trainer import OBJECTIVES, Trainer
