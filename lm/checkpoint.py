@@ -366,7 +366,12 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     manifest = read_manifest(path)
     content = manifest.content
     try:
-        config = checked(Config, content["config"])
+        stated = content["config"]
+        if (
+            isinstance(stated, dict) and stated.get("hash_order") == 2
+        ):  # of when there were trigrams
+            stated = {name: value for name, value in stated.items() if name != "hash_order"}
+        config = checked(Config, stated)
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
         shape = own_tensors(DocumentLM.without_memory(config, zoo))

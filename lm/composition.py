@@ -77,7 +77,6 @@ RECURRENCES: Mapping[str, Part] = {
     "cifg": "lm.recurrences.gated:CIFG",
     "cifg-2015": "lm.recurrences.gated:CIFG2015",
     "rnn": "lm.recurrences:SimpleRNN",
-    "gru": "lm.recurrences.gated:GRU",
     "htanh": "lm.recurrences:HTanh",
     "peephole": "lm.recurrences.gated:Peephole",
     "tanh": "lm.recurrences:TanhRNN",
@@ -120,7 +119,7 @@ FUSIONS: Mapping[str, Part] = {
 
 HEADS: Mapping[str, Part] = {
     "softmax": "lm.heads:softmax",
-    "classes": "lm.heads.class_softmax:ClassSoftmax",
+    "classes": "lm.heads:ClassSoftmax",
     "self-normalised": "lm.heads:SelfNormalised",
     "unbiased": "lm.heads:unbiased_softmax",
     "hashed": "lm.heads.hashed_softmax:HashedSoftmax",
@@ -269,7 +268,7 @@ class Config:
         "unbiased is the softmax without a bias; classes is a softmax over classes of words "
         "and one over the words of a class (exact, scores faster); self-normalised is "
         "trained so that its logits are scores without a normaliser (fastest, error stated); "
-        "hashed adds maximum-entropy n-gram features to the softmax (exact).",
+        "hashed adds maximum-entropy bigram features to the softmax (exact).",
         choices=tuple(HEADS),
     )
     backward: bool | None = setting(
@@ -300,13 +299,6 @@ class Config:
         range=(1, MOST),
         refusal=f"a table has 1 to {MOST:,} slots, not {{}}",
         lacks="hashed features, found a size {} of their table",
-    )
-    hash_order: int | None = setting(
-        None,
-        "Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
-        range=(2, 3),
-        refusal="hashed n-grams have 2 or 3 words, not {}",
-        lacks="hashed n-grams of words, found a length {} of them",
     )
     reverse_documents: bool | None = setting(
         None,

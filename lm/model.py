@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from lm.backend import WithoutMemory
 from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
 from lm.composition import Config as Config
-from lm.contexts import Context, Prepared
-from lm.contexts.states import carrying
+from lm.contexts import Context, Prepared, carrying
 from lm.corpus import PackedBatch
 from lm.fusions import Fusion, Share
 from lm.heads import Head

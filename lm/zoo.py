@@ -53,7 +53,7 @@ _memo = partial(
 _luong = partial(
     _model,
     paper="Luong et al. 2015, arXiv:1508.04025",
-    head="lm.heads.class_softmax:ClassSoftmax",
+    head="lm.heads:ClassSoftmax",
     shape=("lstm", 1),
     recipe="luong",
 )
@@ -79,17 +79,15 @@ _MODELS: Zoo = {
         order=0,
     ),
     "drnnlm": _ji(
-        "states:CarriedState",
+        "CarriedState",
         "H(13H+3K+6) + V(H+K+1)",
         "{}, fig. 1 and §4 (RNNLM w/o sentence boundary)",
         fusion="InitialState",
     ),
     "codclm": _ji(
-        "states:LastHidden", "H(13H+3K+6) + V(2H+K+1) + H", "{}, eqs. 6–7", fusion="Output", order=1
+        "LastHidden", "H(13H+3K+6) + V(2H+K+1) + H", "{}, eqs. 6–7", fusion="Output", order=1
     ),
-    "ccdclm": _ji(
-        "states:LastHidden", "H(16H+3K+6) + V(H+K+1) + H", "{}, eqs. 4–5", fusion="Input"
-    ),
+    "ccdclm": _ji("LastHidden", "H(16H+3K+6) + V(H+K+1) + H", "{}, eqs. 4–5", fusion="Input"),
     "adclm": _ji(
         "attention:PreviousWords",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
@@ -151,7 +149,7 @@ _MODELS: Zoo = {
         "document:PreviousEncoding", "H(H+K+1) + V(2H+K+1) + (3KH+H) + H", "{}, §3.1", order=1
     ),
     "dclm-two-sentence": _memo(
-        "states:LastTwoHidden",
+        "LastTwoHidden",
         "H(H+K+1) + V(3H+K+1) + H",
         "{}, §1 (sentence-sensitive RNNLM)",
         order=2,
@@ -199,13 +197,13 @@ _MODELS: Zoo = {
         fusion="InputAndInitialState",
     ),
     "clstm-thought": _ghosh(
-        "states:PreviousThought",
+        "PreviousThought",
         "4H(H+K+D) + 7H + V(H+K+1) + DH",
         "{}, §5.4 and fig. 8",
         fusion="InputAndInitialState",
     ),
     "hlstm": _ghosh(
-        "states:SentenceThoughts", "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)", "{}, §8 and fig. 9"
+        "SentenceThoughts", "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)", "{}, §8 and fig. 9"
     ),
     "dclm-right": _memo(
         "document:NextSource",

@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow, load
-from lm.contexts import Context, attention
+from lm.contexts import STEPS, Context, ThoughtVector, attention
 from lm.contexts.attention import Attention, BagAttention, FinalStates, Memory, PreviousWords
 from lm.contexts.bags import BagOfWords, WordFrequencies
 from lm.contexts.document import Encoder, SourceAndPrevious
-from lm.contexts.states import STEPS, ThoughtVector
 from lm.corpus import Corpus, Segment
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition, context_after, read_by_words, tiny_model

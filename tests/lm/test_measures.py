@@ -13,9 +13,9 @@ from support.models import enlarged
 from lm import comparisons, discourse
 from lm.comparisons import distinct_orders, scores_in_contexts
 from lm.composition import HEADS, Composition
+from lm.contexts import LastHidden
 from lm.contexts.attention import PreviousWords
 from lm.contexts.bags import BagOfWords
-from lm.contexts.states import LastHidden
 from lm.corpus import Corpus
 from lm.discourse import SLOTS, Pair, RelationClassifier, features, fit
 from lm.fusions import Input, Output

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.contexts.states import ThoughtVector
+from lm.contexts import ThoughtVector
 from lm.corpus import (
     Corpus,
     PackedBatch,
@@ -44,7 +44,7 @@ from lm.corpus import (
     intern,
     segments,
 )
-from lm.noise import Noise, dropout_mask, generator_of
+from lm.reading import Noise, dropout_mask, generator_of
 from lm.recurrences.gated import Peephole
 from lm.sentences import Rows
 from lm.side_information import SideText
