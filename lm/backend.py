@@ -56,12 +56,6 @@ def column_multiple(device: torch.device) -> int:
     return 8 if device.type == "cuda" else 1
 
 
-def rounded(size: int, like: Tensor) -> int:
-    """A number of rows, rounded up if products of this tensor's kind are compiled."""
-    compiled = like.device.type == "cpu" and like.dtype == torch.bfloat16
-    return size + -size % ROWS if compiled else size
-
-
 def padded(x: Tensor) -> Tensor:
     """Rows x (N, …) with rows of zeros behind it, as many as make N a multiple of `ROWS`."""
     missing = -len(x) % ROWS

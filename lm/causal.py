@@ -9,12 +9,14 @@ section 4.2). Last tokens of candidates are predicted but never read.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,10 +25,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.backend import Backend, on_device
-from lm.causal_folder import NOTHING, CausalModel
+from lm.causal_folder import (
+    CAUSAL,
+    LoraAdapter,
+    check_tokenizer,
+    folder_digest,
+    open_folder,
+    positions_of,
+)
 from lm.scoring import EngineCounts
 from lm.trie import Candidates, Forest, Indices, build
 
+NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
 MOST_NODES = 1536  # of a tree: attention within it is quadratic, smaller ones share less
 VERSION = 2  # of scores: to be raised whenever they change
 STORED = 4  # times the floats of a batch that stored key–value pairs may have
@@ -36,9 +46,67 @@ LOGITS = 1 << 24  # held at once
 SHARED = 32  # first tokens of two new contexts that are worth a batch of their own
 BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
 CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
+_SIGN = re.compile(r"[^\w\s]")  # in added tokens that are no words
 Ids = tuple[int, ...]
 KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CausalModel:
+    """A causal language model of transformers, in evaluation mode, with its tokenizer.
+
+    digest: SHA-256 of its files and an adapter's; positions: most tokens of a text with its
+    context; begin: id of the token that texts begin with, or `NOTHING`.
+    """
+
+    model: Any
+    tokenizer: Any
+    digest: str
+    positions: int
+    begin: int
+
+    def encode(self, texts: Sequence[str], special: bool = False) -> list[list[int]]:
+        """Ids of the tokens of texts; what looks like a special token is text, unless `special`."""
+        if not texts:
+            return []
+        ids: list[list[int]] = self.tokenizer(
+            list(texts), add_special_tokens=False, split_special_tokens=not special, verbose=False
+        )["input_ids"]
+        return ids
+
+    def special_token(self, texts: Sequence[str]) -> str | None:
+        """The first special token in texts, or another added one that is no word, as `<think>`.
+
+        The tokenizer itself is asked: it may normalise texts before it looks for these tokens.
+        """
+        added = self.tokenizer.added_tokens_decoder
+        for plain, ids in zip(self.encode(texts), self.encode(texts, special=True), strict=True):
+            for token in (added[number] for number in ids if number in added):
+                if plain != ids if token.special else _SIGN.search(token.content):
+                    return str(token.content)
+        return None
+
+
+def open_causal_model(
+    folder: Path,
+    device: torch.device | str = "cpu",
+    dtype: str = "float32",
+    adapter: LoraAdapter | None = None,
+) -> CausalModel:
+    """The causal language model of a folder, in `bfloat16` or else float32; CausalFolderError.
+
+    adapter: merged before weights are rounded to the dtype.
+    """
+    tokenizer, model = open_folder(folder, CAUSAL, dtype, adapter)
+    marks = tokenizer.bos_token_id, tokenizer.eos_token_id
+    begin = next((mark for mark in marks if mark is not None), NOTHING)
+    words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
+    check_tokenizer(folder, tokenizer, model, words)
+    config = model.config.get_text_config()  # tokens that have positions and may be attended to
+    positions = positions_of(config, "max_position_embeddings", "sliding_window")
+    digest = folder_digest(folder, adapter)
+    return CausalModel(model.to(device).eval(), tokenizer, digest, positions, begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,12 @@
 Only regular files (or links to them) in the folder itself are read, of weights only safetensors; no
 code from it is run, and nothing is looked up on the network. The tensors of the files must be those
 of the model: `transformers` would draw missing ones at random, and leave out others.
+
+LoRA adapters, as PEFT saves them, are merged into the weights. A layer with weights W and an
+adapter computes x (W + s B A)ᵀ, with A: (r, in), B: (out, r) and s = α / r (Hu et al. 2022,
+https://arxiv.org/abs/2106.09685, section 4.1), or s = α / √r with `use_rslora` (Kalajdzievski 2023,
+https://arxiv.org/abs/2312.03732). PEFT can train more than that, and says so in the configuration:
+an entry that is neither known here nor empty is refused.
 """
 
 from __future__ import annotations
@@ -15,13 +21,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 UNLIMITED = 1 << 30  # positions of a model that states no number of them
-NOTHING = -1  # in place of the token that texts begin with: their first token is not predicted
 SAFE = {"local_files_only": True, "trust_remote_code": False}  # of transformers
 OTHERS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf")  # pickles, which may run code, and GGUF
 # weights, tokenizer, shape
@@ -32,9 +37,30 @@ ADAPTER = "adapter_config.json"
 NAMING = {CONFIG: "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
 MOST_JSON = 1 << 28  # bytes of a configuration or an index
 PACKED = 16  # weights that a number of quantised weights may hold
-_SIGN = re.compile(r"[^\w\s]")  # in added tokens that are no words
 _CONSTANT = re.compile(r".*\.attn\.masked_bias")  # in old folders of GPT-2, a constant of its code
 _LAYERS = re.compile(r"(n|num)_(\w+_)?layers?|(en|de)coder_layers")  # keys of numbers of layers
+ADAPTER_WEIGHTS, PICKLE = "adapter_model.safetensors", "adapter_model.bin"
+# values of plain LoRA; initial weights of other kinds, such as PiSSA's, change those of the model
+PLAIN_LORA: Mapping[str, tuple[object, ...]] = {
+    "peft_type": ("LORA",),
+    "bias": ("none",),
+    "init_lora_weights": (True, False, "gaussian", "orthogonal", "eva"),
+}
+LORA_NUMBERS = {"r": "rank_pattern", "lora_alpha": "alpha_pattern"}  # by the ends of layers' names
+LORA_UNUSED = {  # about training, or what the tensors show
+    *("auto_mapping", "base_model_name_or_path", "corda_config", "eva_config", "exclude_modules"),
+    *("fan_in_fan_out", "inference_mode", "layers_pattern", "layers_to_transform", "lora_dropout"),
+    *("megatron_core", "peft_version", "qalora_group_size", "revision", "target_modules"),
+    *("task_type", "use_rslora"),
+}
+MERGE = (
+    "merge the adapter with merge_and_unload() of peft, write the model with save_pretrained(DIR), "
+    "and give DIR without adapter="
+)
+MOST_ALPHA = 1e9  # what a rank or α may be
+RIGHT_MODEL = "give the model that the adapter was trained on as DIR"
+_LITERAL = re.compile(r"\^?[\w.-]+")  # end of a layer's name, or with ^ all of it
+_FACTOR = re.compile(r"base_model\.model\.(.+)\.lora_[AB]\.weight")
 
 
 class CausalFolderError(ValueError):
@@ -56,76 +82,8 @@ SEQ2SEQ = FolderKind(
 )
 
 
-class Adapter(Protocol):
-    """A change of a model's weights (`lm.lora`)."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that it depends on."""
-
-    def merge(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-        """Change the weights of a model that was read from these tensors."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CausalModel:
-    """A causal language model of transformers, in evaluation mode, with its tokenizer.
-
-    digest: SHA-256 of its files and an adapter's; positions: most tokens of a text with its
-    context; begin: id of the token that texts begin with, or `NOTHING`.
-    """
-
-    model: Any
-    tokenizer: Any
-    digest: str
-    positions: int
-    begin: int
-
-    def encode(self, texts: Sequence[str], special: bool = False) -> list[list[int]]:
-        """Ids of the tokens of texts; what looks like a special token is text, unless `special`."""
-        if not texts:
-            return []
-        ids: list[list[int]] = self.tokenizer(
-            list(texts), add_special_tokens=False, split_special_tokens=not special, verbose=False
-        )["input_ids"]
-        return ids
-
-    def special_token(self, texts: Sequence[str]) -> str | None:
-        """The first special token in texts, or another added one that is no word, as `<think>`.
-
-        The tokenizer itself is asked: it may normalise texts before it looks for these tokens.
-        """
-        added = self.tokenizer.added_tokens_decoder
-        for plain, ids in zip(self.encode(texts), self.encode(texts, special=True), strict=True):
-            for token in (added[number] for number in ids if number in added):
-                if plain != ids if token.special else _SIGN.search(token.content):
-                    return str(token.content)
-        return None
-
-
-def open_causal_model(
-    folder: Path,
-    device: torch.device | str = "cpu",
-    dtype: str = "float32",
-    adapter: Adapter | None = None,
-) -> CausalModel:
-    """The causal language model of a folder, in `bfloat16` or else float32; CausalFolderError.
-
-    adapter: merged before weights are rounded to the dtype.
-    """
-    tokenizer, model = open_folder(folder, CAUSAL, dtype, adapter)
-    marks = tokenizer.bos_token_id, tokenizer.eos_token_id
-    begin = next((mark for mark in marks if mark is not None), NOTHING)
-    words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
-    check_tokenizer(folder, tokenizer, model, words)
-    config = model.config.get_text_config()  # tokens that have positions and may be attended to
-    positions = positions_of(config, "max_position_embeddings", "sliding_window")
-    digest = folder_digest(folder, adapter)
-    return CausalModel(model.to(device).eval(), tokenizer, digest, positions, begin)
-
-
 def open_folder(
-    folder: Path, kind: FolderKind, dtype: str, adapter: Adapter | None
+    folder: Path, kind: FolderKind, dtype: str, adapter: LoraAdapter | None
 ) -> tuple[Any, Any]:
     """The tokenizer and the model of a folder; CausalFolderError, also for the adapter."""
     files = _weight_files(folder, kind)
@@ -276,7 +234,7 @@ def _check_names(path: Path, names: Iterable[object]) -> None:
             )
 
 
-def folder_digest(folder: Path, adapter: Adapter | None) -> str:
+def folder_digest(folder: Path, adapter: LoraAdapter | None) -> str:
     """SHA-256 of the names and contents of all files that scores may depend on."""
     whole = hashlib.sha256()
     for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
@@ -300,7 +258,7 @@ def _loaded(
     files: Sequence[Path],
     dtype: torch.dtype,
     kind: FolderKind,
-    adapter: Adapter | None,
+    adapter: LoraAdapter | None,
 ) -> Any:
     """The model of a folder, with each of its tensors from the files and none left over.
 
@@ -453,3 +411,164 @@ def _refuse(
         f"{amiss or 'smaller than config.json states'}; give the folder of a "
         "model, complete, as its save_pretrained writes it"
     )
+
+
+# Adapters
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoraAdapter:
+    """An adapter; weights: its file; digest: SHA-256 of both files; layers: of the model."""
+
+    weights: Path
+    config: Mapping[str, Any]
+    digest: str
+    layers: tuple[str, ...]
+
+    def merge(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+        """Add s B A to the weights of a model, in float32; CausalFolderError if it does not fit.
+
+        tensors: of the model's files, which may be more precise than the model. O(out r in) time
+        for each layer, O(out in) memory.
+        """
+        from safetensors import safe_open
+
+        if getattr(model, "hf_quantizer", None) is not None:
+            raise self._fault(f"a model whose weights are numbers, found packed ones; {MERGE}")
+        prefix = f"{model.base_model_prefix}."
+        of_files = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+        with safe_open(self.weights, "pt") as file, torch.no_grad():
+            for layer in self.layers:
+                weight, turned = self._weight(model, layer)
+                a, b = self._factors(file, layer, weight.T if turned else weight)
+                alpha = float(self._number("lora_alpha", layer))
+                root = math.sqrt if self.config.get("use_rslora") else float
+                added = alpha / root(len(a)) * (b @ a)
+                base = of_files.get(f"{layer}.weight".removeprefix(prefix), weight)
+                if base.shape != weight.shape or not base.to(weight.dtype).equal(weight):
+                    base = weight  # it was changed when it was read
+                weight.copy_(base.float() + (added.T if turned else added))
+
+    def _weight(self, model: nn.Module, layer: str) -> tuple[Tensor, bool]:
+        """The weights of a linear layer, and whether they are (in, out), as in GPT-2."""
+        from transformers.pytorch_utils import Conv1D
+
+        module, name = dict(model.named_modules()).get(layer), _factor_names(layer)[0]
+        if module is None:
+            raise self._fault(
+                f"layers of {type(model).__name__}, found {name}, a layer that it does not have; "
+                f"{RIGHT_MODEL}"
+            )
+        if not isinstance(module, nn.Linear | Conv1D):
+            raise self._fault(f"linear layers, found {name}, of {type(module).__name__}; {MERGE}")
+        parameters = model.named_parameters(remove_duplicate=False)
+        shared = {other for other, weight in parameters if weight is module.weight}
+        if others := sorted(shared - {f"{layer}.weight"}):
+            raise self._fault(
+                f"layers that share no weights, found {name}, whose weights are those of "
+                f"{', '.join(others)}, too; untie them (tie_word_embeddings=False), {MERGE}"
+            )
+        return module.weight, isinstance(module, Conv1D)
+
+    def _factors(self, file: Any, layer: str, like: Tensor) -> tuple[Tensor, Tensor]:
+        """A (r, in) and B (out, r) of a layer, for weights `like` (out, in), in float32."""
+        rank, (rows, columns) = self._number("r", layer), like.shape
+        factors = []
+        for name, expected in zip(
+            _factor_names(layer), ([rank, columns], [rows, rank]), strict=True
+        ):
+            shape = file.get_slice(name).get_shape()
+            if shape != expected:
+                shapes = f"{product(expected)}, found {product(shape)}"
+                raise self._fault(f"{name} of {shapes}; {RIGHT_MODEL}, or copy the adapter again")
+            tensor = file.get_tensor(name)
+            if not tensor.is_floating_point() or not tensor.float().isfinite().all():
+                raise self._fault(f"finite numbers, found others in {name}; copy the file again")
+            factors.append(tensor.float())
+        return factors[0], factors[1]
+
+    def _number(self, name: str, layer: str) -> Any:
+        """Rank or α of a layer: that of the first key that its name ends with, or of all."""
+        patterns = self.config.get(LORA_NUMBERS[name]) or {}
+        fits = (value for key, value in patterns.items() if re.match(rf"(.*\.)?({key})$", layer))
+        return next(fits, self.config[name])
+
+    def _fault(self, expected: str) -> CausalFolderError:
+        return CausalFolderError(f"{self.weights}: expected {expected}")
+
+
+def read_adapter(folder: Path | None) -> LoraAdapter | None:
+    """The adapter of a folder, without its tensors; CausalFolderError if it is not plain LoRA."""
+    if folder is None:
+        return None
+    config, weights = folder / ADAPTER, folder / ADAPTER_WEIGHTS
+    for path in (config, weights):
+        if not path.is_file():
+            other = f"only {PICKLE}, a pickle" if (folder / PICKLE).exists() else f"no {path.name}"
+            raise CausalFolderError(
+                f"{folder}: expected {ADAPTER} and {ADAPTER_WEIGHTS} of a LoRA adapter, found "
+                f"{other}; write it again with save_pretrained(DIR, safe_serialization=True) of "
+                "peft"
+            )
+    stated = read_json(config)
+    _check_adapter(config, stated)
+    digest = hashlib.sha256(digest_of(config) + digest_of(weights)).hexdigest()
+    return LoraAdapter(weights, stated, digest, _adapter_layers(weights))
+
+
+def _check_adapter(path: Path, config: Mapping[str, Any]) -> None:
+    """CausalFolderError for a configuration of more than plain LoRA, or without its numbers."""
+    known = {*LORA_NUMBERS, *LORA_NUMBERS.values(), *LORA_UNUSED}
+    for key, value in {"peft_type": None, **config}.items():
+        if value not in PLAIN_LORA[key] if key in PLAIN_LORA else value and key not in known:
+            raise CausalFolderError(
+                f"{path}: expected plain LoRA, found {key} {json.dumps(value):.60}; {MERGE}"
+            )
+    for key, pattern in LORA_NUMBERS.items():
+        value, patterns = config.get(key), config.get(pattern) or {}
+        kinds = (int,) if key == "r" else (int, float)
+        # PEFT takes regular expressions, too: a stranger's may take time without end
+        if (
+            not isinstance(patterns, dict)
+            or not all(map(_LITERAL.fullmatch, patterns))
+            or not all(type(n) in kinds and 0 < n < MOST_ALPHA for n in (value, *patterns.values()))
+        ):
+            raise CausalFolderError(
+                f"{path}: expected positive numbers as {key} and in {pattern}, there by the ends "
+                f"of layers' names, found {json.dumps((value, patterns)):.60}; copy the file "
+                f"again, or {MERGE}"
+            )
+
+
+def _adapter_layers(path: Path) -> tuple[str, ...]:
+    """The layers whose A and B a file has; CausalFolderError if it has anything else."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as fault:
+        raise CausalFolderError(
+            f"{path}: adapters need the package safetensors ({fault}); install it: "
+            "pip install 'rerank-mt[hf]'"
+        ) from None
+    try:
+        with safe_open(path, "pt") as file:
+            names = {*file.offset_keys()}
+    except SafetensorError as fault:
+        raise CausalFolderError(
+            f"{path}: expected safetensors ({fault}); copy the file again"
+        ) from None
+    layers = {match[1] for name in names if (match := _FACTOR.fullmatch(name))}
+    pairs = {name for layer in layers for name in _factor_names(layer)}
+    if lost := sorted(pairs - names):
+        raise CausalFolderError(f"{path}: expected {lost[0]}, found none; copy the file again")
+    if names != pairs or not names:
+        other = min(names - pairs, default="no tensors")
+        raise CausalFolderError(
+            f"{path}: expected pairs of lora_A and lora_B, found {other:.200}; {MERGE}"
+        )
+    return tuple(sorted(layers))
+
+
+def _factor_names(layer: str) -> tuple[str, str]:
+    """The names of A and B of a layer."""
+    of_layer = f"base_model.model.{layer}.lora_"
+    return f"{of_layer}A.weight", f"{of_layer}B.weight"

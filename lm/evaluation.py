@@ -14,11 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.batches import segments
-from lm.corpus import Corpus
+from lm.corpus import Corpus, segments
 from lm.model import DocumentLM
-from lm.ngrams import NGramError
-from lm.ngrams.model import NGramModel
+from lm.ngrams import NGramError, NGramModel
 from lm.reading import Reading, read
 from lm.scoring import LogProbError
 from lm.vocabulary import END, UNKNOWN

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import Backend
-from lm.batches import PackedBatch, segments
 from lm.composition import Composition, load
-from lm.config import Config, options_of
-from lm.corpus import Corpus
-from lm.model import DocumentLM
+from lm.corpus import Corpus, PackedBatch, segments
+from lm.model import Config, DocumentLM, options_of
 from lm.reading import Reading, read
 from lm.scoring import ScoringEngine, after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows

@@ -7,7 +7,7 @@ recurrence, over packed sentences, for training.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, cast
 
@@ -15,17 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from lm.backend import WithoutMemory
-from lm.batches import PackedBatch
-from lm.composition import RECURRENCES, Composition, Part, Zoo, fact, load
-from lm.config import Config as Config
-from lm.config import decided, with_choices
-from lm.contexts import Context, Prepared
+from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
+from lm.composition import Config as Config
+from lm.contexts import Context, Prepared, carrying
+from lm.corpus import PackedBatch
 from lm.fusions import Fusion, Share
 from lm.heads import Head
 from lm.recurrences import Recurrence, select
 from lm.recurrences import State as RecurrentState
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
-from lm.side_information import is_causal
+from lm.side_information import KINDS, information_of, is_causal
 from lm.vocabulary import START
 from lm.zoo import ZOO
 
@@ -276,6 +275,60 @@ class DocumentLM(nn.Module):
 
         h, c = self.fusion.output(dropout(read.hidden, positions), value, words)
         return self.head.at_positions(self.head.features(h, c), positions)
+
+
+def with_choices(composition: Composition, config: Config) -> Composition:
+    """The composition with the fusion and the head that a configuration chooses instead.
+
+    A context carries the recurrent state, too, if the fusion needs that and the context can.
+    """
+    fusion = composition.fusion if config.fusion is None else FUSIONS[config.fusion]
+    head = composition.head if config.head is None else HEADS[config.head]
+    context = load(composition.context)
+    if fact(load(fusion), "needs_state") and fact(context, "may_carry_state"):
+        context = carrying(context)
+    return replace(composition, context=context, fusion=fusion, head=head)
+
+
+def options_of(config: Config, composition: Composition) -> set[str]:
+    """Fields of a configuration that the parts of a composition, or those in their place, take."""
+    chosen = with_choices(composition, config)
+    parts = chosen.context, chosen.fusion, chosen.head
+    return {name for part in parts for name in fact(load(part), "options") or ()}
+
+
+def decided(config: Config, composition: Composition) -> Config:
+    """The configuration with an LSTM and tied matrices where it leaves a choice open.
+
+    None stays where the composition decides. ValueError for a choice that the equations of the
+    composition leave no room for, or for missing sizes of side information.
+    """
+    model = repr(config.model)
+    if composition.recurrence is not None and config.recurrence is not None:
+        raise ValueError(
+            f"{model} has a recurrence of its own, found {config.recurrence!r}; leave that out"
+        )
+    if composition.tied is not None and config.tied not in (None, composition.tied):
+        fixed, chosen = ("tied", "untied") if composition.tied else ("untied", "tied")
+        raise ValueError(f"{model} has {fixed} embeddings, found {chosen} ones; leave that out")
+    for kind, name in (("fusion", config.fusion), ("head", config.head)):
+        if composition.fixed and name is not None:
+            raise ValueError(f"{model} has a {kind} of its own, found {name!r}; leave that out")
+    if composition.one_size and config.embed != config.hidden:
+        raise ValueError(
+            f"{model} has no embeddings beside its hidden layers: expected as many columns as "
+            f"hidden units, found {config.embed} and {config.hidden}; give one size for both"
+        )
+    taken = options_of(config, composition)
+    for option in fields(config):
+        value, lacks = getattr(config, option.name), option.metadata.get("lacks")
+        if lacks is not None and value is not None and option.name not in taken:
+            raise ValueError(f"{model} has no {lacks.format(value)}; leave that out")
+    needed = [kind for kind in information_of(load(composition.context)) if kind in KINDS]
+    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
+        raise ValueError(f"{model} needs side information: {', '.join(missing)}")
+    free = {"recurrence": config.recurrence or "lstm", "tied": config.tied is not False}
+    return replace(config, **composition.adapted({**free, "hidden": config.hidden}))
 
 
 def _made(part: Part, config: Config, *args: object, **named: object) -> Any:

@@ -130,12 +130,17 @@ def _columns(pair: Pair) -> Tensor:
 
 
 def _guarded_product(
-    pair: Pair, spans: tuple[slice, slice], factor: Tensor, backend: Backend
+    pair: Pair,
+    spans: tuple[slice, slice],
+    factor: Tensor,
+    backend: Backend,
+    tops: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with zeros after features and contexts.
 
     Columns in which all features are equal, such as those of the contexts' mean in a head that
-    has features and contexts side by side, are not multiplied for each of them.
+    has features and contexts side by side, are not multiplied for each of them. tops: (N,) and
+    (C,), what is subtracted from A and B.
     """
     (features, contexts), (varying, used) = pair, spans
     n, c = len(features), len(contexts)
@@ -163,6 +168,9 @@ def _guarded_product(
             if base is not None:
                 a[:n] += base[block]
             b = backend.product(words[:, used], of_columns.T)
+            if tops is not None:
+                a[:n] -= tops[0][:, None]
+                b[:, :c] -= tops[1]
             backend.add_product(product, backend.operand(a.exp_()), backend.operand(b.exp_()))
         return product
 
@@ -200,33 +208,15 @@ def _recomputed(
 ) -> tuple[Tensor, Tensor]:
     """Log Z with its weak rows anew, less the maxima, and mask of entries computed singly."""
     again = weak.any(dim=1).nonzero()[:, 0]
-    tops = _maxima(features[again], weight, backend), _maxima(contexts, weight, backend)
-    product = _shifted_product(features[again], contexts, weight, backend, tops)
-    log_z[again] = product.log() + tops[0][:, None] + tops[1]
-    weak[again] = ~(product >= 3 * len(weight) * TINY / ACCURACY)
+    pair, whole = (features[again], contexts), slice(0, features.shape[1])
+    tops = _maxima(pair[0], weight, backend), _maxima(contexts, weight, backend)
+    product = _guarded_product(pair, (whole, whole), weight, backend, tops)
+    logs, weak[again], _ = _log_of(*pair, product, len(weight))
+    log_z[again] = logs + tops[0][:, None] + tops[1]
     for some in torch.split(weak.nonzero(), DIRECT_ROWS):
         both = features[some[:, 0]] + contexts[some[:, 1]]
         log_z[some[:, 0], some[:, 1]] = torch.logsumexp(both @ weight.T, dim=1)
     return log_z, weak
-
-
-def _shifted_product(
-    rows: Tensor, columns: Tensor, weight: Tensor, backend: Backend, tops: tuple[Tensor, Tensor]
-) -> Tensor:
-    """(N, C) of Σ_v exp(rows · weight[v]) exp(columns · weight[v]), less the maxima `tops`."""
-
-    def attempt(floats: int) -> Tensor:
-        product = rows.new_zeros(len(rows), len(columns))
-        for block in _blocks(weight, len(rows) + len(columns), floats):
-            words = weight[block]
-            a = backend.product(rows, words.T, backend.buffer(rows, len(words)))
-            b = backend.product(words, columns.T)
-            a -= tops[0][:, None]
-            b -= tops[1]
-            backend.add_product(product, a.exp_(), b.exp_())
-        return product
-
-    return backend.within_memory(attempt)
 
 
 def _maxima(rows: Tensor, weight: Tensor, backend: Backend) -> Tensor:

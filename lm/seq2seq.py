@@ -25,8 +25,8 @@ from lm.backend import Backend
 from lm.causal import STORED, cache_argument, check_scores
 from lm.causal_folder import (
     SEQ2SEQ,
-    Adapter,
     CausalFolderError,
+    LoraAdapter,
     check_tokenizer,
     folder_digest,
     open_folder,
@@ -105,7 +105,7 @@ def open_translation_model(
     device: torch.device | str = "cpu",
     dtype: str = "float32",
     *,
-    adapter: Adapter | None = None,
+    adapter: LoraAdapter | None = None,
 ) -> TranslationModel:
     """The sequence-to-sequence model of a folder; CausalFolderError if there is none.
 

@@ -22,7 +22,7 @@ from lm.composition import fact
 from lm.sentences import Rows
 from lm.vocabulary import SPECIAL
 
-# kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary
+# kinds, and the field of `lm.composition.Config` that holds the size of a kind's vocabulary
 KINDS: Mapping[str, str] = {
     "source": "source_words",
     "relations": "relation_labels",

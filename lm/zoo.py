@@ -53,7 +53,7 @@ _memo = partial(
 _luong = partial(
     _model,
     paper="Luong et al. 2015, arXiv:1508.04025",
-    head="lm.heads.class_softmax:ClassSoftmax",
+    head="lm.heads:ClassSoftmax",
     shape=("lstm", 1),
     recipe="luong",
 )
@@ -61,7 +61,7 @@ _lin = partial(  # in their own form words have no embeddings of their own size
     _model,
     paper="Lin et al. 2015, EMNLP, pp. 899–907",
     head="lm.heads.hashed_softmax:LinSoftmax",
-    shape=("lm.recurrences.simple:OneHotHTanh", 1),
+    shape=("lm.recurrences:OneHotHTanh", 1),
     recipe="lin",
     tied=False,
     one_size=True,
@@ -79,17 +79,15 @@ _MODELS: Zoo = {
         order=0,
     ),
     "drnnlm": _ji(
-        "states:CarriedState",
+        "CarriedState",
         "H(13H+3K+6) + V(H+K+1)",
         "{}, fig. 1 and §4 (RNNLM w/o sentence boundary)",
         fusion="InitialState",
     ),
     "codclm": _ji(
-        "states:LastHidden", "H(13H+3K+6) + V(2H+K+1) + H", "{}, eqs. 6–7", fusion="Output", order=1
+        "LastHidden", "H(13H+3K+6) + V(2H+K+1) + H", "{}, eqs. 6–7", fusion="Output", order=1
     ),
-    "ccdclm": _ji(
-        "states:LastHidden", "H(16H+3K+6) + V(H+K+1) + H", "{}, eqs. 4–5", fusion="Input"
-    ),
+    "ccdclm": _ji("LastHidden", "H(16H+3K+6) + V(H+K+1) + H", "{}, eqs. 4–5", fusion="Input"),
     "adclm": _ji(
         "attention:PreviousWords",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
@@ -106,7 +104,7 @@ _MODELS: Zoo = {
         recipe="ji-attention",
     ),
     "hrnnlm": _ji(
-        "sentence_level:SentenceRecurrence",
+        "bags:SentenceRecurrence",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
         "Lin et al. 2015 in the LSTM form of {}, §4, where both levels are trained jointly; here "
         "their losses are added, and neither reaches the other level",
@@ -116,12 +114,12 @@ _MODELS: Zoo = {
         "NoContext", "4H(H+K+1) + V(H+K+1)", "baseline of {}, §2.1", fusion="NoFusion", order=0
     ),
     "rnnslm": _lin(
-        "sentence_level:SentenceBags",
+        "bags:SentenceBags",
         "H² + 2VH + S",
         "{}, eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         fusion="Output",
         head="lm.heads.hashed_softmax:HashedBagSoftmax",
-        shape=("lm.recurrences.simple:NoRecurrence", 1),
+        shape=("lm.recurrences:NoRecurrence", 1),
         fixed=True,
     ),
     "rnnlm-lin": _lin(
@@ -132,13 +130,13 @@ _MODELS: Zoo = {
         order=0,
     ),
     "hrnnlm-lin": _lin(
-        "sentence_level:SentenceLevel",
+        "bags:SentenceLevel",
         "3H² + 4VH + 2S",
         "{}, eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         fusion="Input",
     ),
     "hrnnlm-lin-dual": _lin(
-        "sentence_level:DualSentenceLevel",
+        "bags:DualSentenceLevel",
         "3H² + 4VH + 2S",
         "{}, eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         fusion="Input",
@@ -151,7 +149,7 @@ _MODELS: Zoo = {
         "document:PreviousEncoding", "H(H+K+1) + V(2H+K+1) + (3KH+H) + H", "{}, §3.1", order=1
     ),
     "dclm-two-sentence": _memo(
-        "states:LastTwoHidden",
+        "LastTwoHidden",
         "H(H+K+1) + V(3H+K+1) + H",
         "{}, §1 (sentence-sensitive RNNLM)",
         order=2,
@@ -166,14 +164,14 @@ _MODELS: Zoo = {
         order=1,
     ),
     "attention": _luong(
-        "source:SourceStates",
+        "attention:SourceStates",
         f"{_ATTENTION} + V(H+K+1) + C(H+1)",
         "{}, §3.1, with the dot product, between two levels of the recurrence and after them",
         fusion="BetweenLevels",
         order=0,
     ),
     "attention-gated": _luong(
-        "source:SourceStatesAndPreviousWords",
+        "attention:SourceStatesAndPreviousWords",
         f"{_ATTENTION} + V(H+K+1) + C(H+1) + HK + 3H² + H",
         "attention ({}, §3.1), whose values have a gated attention over the words of the previous "
         "target sentence added to them: ours",
@@ -199,13 +197,13 @@ _MODELS: Zoo = {
         fusion="InputAndInitialState",
     ),
     "clstm-thought": _ghosh(
-        "states:PreviousThought",
+        "PreviousThought",
         "4H(H+K+D) + 7H + V(H+K+1) + DH",
         "{}, §5.4 and fig. 8",
         fusion="InputAndInitialState",
     ),
     "hlstm": _ghosh(
-        "states:SentenceThoughts", "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)", "{}, §8 and fig. 9"
+        "SentenceThoughts", "4H(H+K+D) + 7H + V(H+K+1) + DH + (8H²+7H)", "{}, §8 and fig. 9"
     ),
     "dclm-right": _memo(
         "document:NextSource",
@@ -253,10 +251,10 @@ _FAMILIES: Zoo = {
         "bags:BagSequence", "4H(H+K+1) + V(H+K+1) + VK + 4H(H+K+1) + H² + (2H²+H)"
     ),
     "rlm-seqbow-att-ef-N": _early(
-        "bags:BagAttention", "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2KH"
+        "attention:BagAttention", "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2KH"
     ),
     "rlm-seqbow-att-lf-N": _late(
-        "bags:BagAttention", "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
+        "attention:BagAttention", "4H(H+K+1) + V(H+K+1) + VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
     ),
 }
 ZOO = ZooWithFamilies(_MODELS, _FAMILIES)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.backend import linear
-from lm.batches import PackedBatch
 from lm.composition import RELATION_CLASSIFIERS, load
 from lm.contexts import Context, LabelledContext
 from lm.contexts.document import DocumentRecurrence, Encodings, PreviousEncoding
+from lm.corpus import PackedBatch
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import n_labels

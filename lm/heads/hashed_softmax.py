@@ -1,7 +1,7 @@
 """Softmax heads with hashed maximum-entropy features beside the features of the hidden state.
 
-The exact softmax over V words of f · Wᵀ + Σ_m D[h(history_m) + word]. Histories are the last words
-of the sentence (n-grams), or the words of the previous sentence. A word's id travels to the scores
+The exact softmax over V words of f · Wᵀ + Σ_m D[h(history_m) + word]. Histories are the last word
+of the sentence (bigrams), or the words of the previous sentence. A word's id travels to the scores
 as a column of the features, 1 + id, or 0 where there is no word.
 
 Pairs of a history and a next word share the S slots of a table D (Mahoney 2000; Mikolov 2012; Lin
@@ -51,14 +51,12 @@ class HashTable(nn.Module):
         self.words = words
         self.weight = nn.Parameter(torch.zeros(size))
 
-    def first_slots(self, histories: Tensor) -> Tensor:
-        """Where the rows of histories (…, n) of n word ids begin, (…); `NONE` for ids below 0."""
-        mixed = torch.zeros_like(histories[..., 0])
-        for words in histories.unbind(-1):
-            mixed = (mixed ^ (words + 1)) * _MIX  # modulo 2^64
-            mixed = mixed ^ ((mixed >> 32) & 0xFFFFFFFF)
+    def first_slots(self, words: Tensor) -> Tensor:
+        """Where the rows of words (…) begin, (…); `NONE` for ids below 0."""
+        mixed = (words + 1) * _MIX  # modulo 2^64
+        mixed = mixed ^ ((mixed >> 32) & 0xFFFFFFFF)
         slots = (mixed & ((1 << 62) - 1)) % (len(self.weight) - self.words + 1)
-        return slots.masked_fill((histories < 0).any(dim=-1), NONE)
+        return slots.masked_fill(words < 0, NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,16 +226,15 @@ def _parts(words: int, *columns: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 
 class HashedSoftmax(Head):
-    """Softmax with hashed n-grams: S more parameters, zero at first.
+    """Softmax with hashed bigrams of the last word and the next: S more parameters, zero at first.
 
-    hash_size: S; hash_order: longest n-grams, 2 (the last word and the next) or 3, which has
-    bigrams and trigrams. Histories do not cross the beginning of a sentence. Trained exactly, at
-    O(V (R + n)) a target. layer_of: makes the softmax to whose logits the features are added.
+    hash_size: S. Trained exactly, at O(V R) a target. layer_of: makes the softmax to whose logits
+    the features are added.
     """
 
     linear = False
     sampled = False
-    options: ClassVar[tuple[str, ...]] = ("hash_size", "hash_order")
+    options: ClassVar[tuple[str, ...]] = ("hash_size",)
     layer_of: Callable[..., Head] = staticmethod(softmax)
 
     def __init__(
@@ -248,37 +245,30 @@ class HashedSoftmax(Head):
         *,
         tied: bool,
         hash_size: int = SIZE,
-        hash_order: int = 2,
     ) -> None:
         super().__init__()
         words = embedding.num_embeddings
         if words > MOST_WORDS:
             raise ValueError(f"hashed features: expected at most {MOST_WORDS} words, found {words}")
         self.layer = self.layer_of(hidden, context, embedding, tied=tied)
-        self.columns = self.layer.weight().shape[1]
-        self.order = hash_order
+        self.context, self.columns = context, self.layer.weight().shape[1]
         self.hashes = HashTable(words, hash_size)
+        if not self.predicts_end:
+            with torch.no_grad():
+                self.layer.bias[END] = -torch.inf
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, R) features of the softmax."""
         return self.layer.features(h, c)
 
     def at_positions(self, features: Tensor, positions: Positions) -> Tensor:
-        """The features in float32, and a column for each of the last n − 1 words."""
-        words = [positions.words + 1]
-        while len(words) < self.order - 1:
-            words.append(positions.previous(words[-1]))
-        return torch.cat([features.float(), torch.stack(words, dim=1).float()], dim=1)
+        """The features in float32, and a column of the last word."""
+        return torch.cat([features.float(), positions.words[:, None] + 1.0], dim=1)
 
     def split(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Features (N, R) of the softmax, and first slots (N, M) of the rows to add."""
         ids = features[:, self.columns :].long() - 1
-        return features[:, : self.columns], self.slots(ids)
-
-    def slots(self, ids: Tensor) -> Tensor:
-        """First slots (N, n − 1) of the n-grams after words (N, n − 1), the last word first."""
-        histories = range(1, self.order)
-        return torch.stack([self.hashes.first_slots(ids[:, :n]) for n in histories], dim=1)
+        return features[:, : self.columns], self.hashes.first_slots(ids)
 
     def logits(self) -> HashedLogits:
         """The logits' parameters."""
@@ -291,7 +281,7 @@ class HashedSoftmax(Head):
 
     @torch.no_grad()
     def log_probabilities(self, features: Tensor) -> Tensor:
-        """Exact log p (N, V) of all words, without gradient; O(N V (R + n)) time."""
+        """Exact log p (N, V) of all words, without gradient; O(N V R) time."""
         return torch.log_softmax(self.logits().of_all(*self.split(features)), dim=1)
 
     def predictor(self, backend: Backend) -> HashedPredictor:
@@ -325,22 +315,7 @@ class HashedBagSoftmax(LinSoftmax):
 
     predicts_end = False
     averaged = True
-    options = ("hash_size",)
     at_positions = Head.at_positions  # words of the sentence do not depend on one another
-
-    def __init__(
-        self,
-        hidden: int,
-        context: int,
-        embedding: nn.Embedding,
-        *,
-        tied: bool,
-        hash_size: int = SIZE,
-    ) -> None:
-        super().__init__(hidden, context, embedding, tied=tied, hash_size=hash_size)
-        with torch.no_grad():
-            self.layer.bias[END] = -torch.inf
-        self.context = context
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, R + M) features of the softmax, and the words of the bag."""
@@ -348,10 +323,6 @@ class HashedBagSoftmax(LinSoftmax):
             raise TypeError("the head of a bag of words needs a context's value")
         of_layer = self.layer.features(h, c[:, : self.context])
         return torch.cat([of_layer.float(), c[:, self.context :]], dim=1)
-
-    def slots(self, ids: Tensor) -> Tensor:
-        """First slots (N, M) of the words of the bag."""
-        return self.hashes.first_slots(ids[:, :, None])
 
     def exact_loss(self, features: Tensor, targets: Tensor) -> Tensor:
         """−log p of words, 0 of `</s>`."""

@@ -24,8 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from lm.ngrams import MOST_ORDER, NGramError
-from lm.ngrams.model import UNKNOWN_MISSING, Log10s, NGramModel, NGrams, Nodes
+from lm.ngrams import MOST_ORDER, UNKNOWN_MISSING, Log10s, NGramError, NGramModel, NGrams, Nodes
 from lm.subwords import SubwordVocabulary
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 

@@ -1,4 +1,4 @@
-"""Cells with gates: LSTM, its variants with peepholes, and the gated recurrent unit.
+"""Cells with gates: LSTM, and its variants with peepholes.
 
 The layers of LSTMs run over packed sentences with their gradient written out: derivatives that do
 not depend on later steps are computed for all positions at once, and the recurrent weight's
@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.backend import padded, rounded
-from lm.recurrences import Addend, Recurrence, Sizes, State, before_each, few_rows, uniform
+from lm.backend import padded
+from lm.recurrences import Recurrence, Sizes, State, before_each, few_rows, uniform
 
 
 class LSTM(Recurrence):
@@ -141,8 +141,7 @@ class PackedLSTM(torch.autograd.Function):
             to_c = to_c + share_o * to_o
             carried = f + share[:, :wide] * to_i + share[:, wide : 2 * wide] * to_f
         low = weight.to(ctx.dtype)
-        d_z = gates.new_empty(rounded(len(gates), low), 4 * wide)
-        d_z[len(gates) :] = 0.0
+        d_z = torch.empty_like(gates)
         carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
         end = len(gates)
         for size in reversed(sizes):
@@ -159,14 +158,10 @@ class PackedLSTM(torch.autograd.Function):
             end -= size
         d_peepholes = None
         if peepholes is not None:
-            cells = zip(
-                d_z[: len(gates)].chunk(4, dim=1), (c_before, c_before, c_all), strict=False
-            )
+            cells = zip(d_z.chunk(4, dim=1), (c_before, c_before, c_all), strict=False)
             d_peepholes = torch.cat([(d * cell).sum(0) for d, cell in cells])
-        d_low = d_z.to(ctx.dtype)
-        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
-        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
-        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), d_peepholes, None
+        d_weight = _product_over_positions(d_z, before_each(h_all, h_0, sizes), ctx.dtype)
+        return d_z.to(ctx.dtype), carry_h, carry_c, d_weight, d_peepholes, None
 
 
 _layer: Callable[..., tuple[Tensor, Tensor]] = PackedLSTM.apply
@@ -410,29 +405,3 @@ def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
     """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
     parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
     return nn.Parameter(torch.cat(parts))
-
-
-class GRU(Recurrence):
-    """Gated recurrent unit of Chung et al. 2014, arXiv:1412.3555, eqs. 5–8.
-
-    z, r = σ(W u + U h + b); g = tanh(W_g u + U_g (r∘h) + b_g); h' = (1 - z)∘h + z∘g. The reset
-    gate acts before the product, unlike in torch.nn.GRU. Parameters: 3H(d + H) + 3H a layer.
-    """
-
-    gates = 3
-    tensors = 1
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(uniform(2 * hidden, hidden) for _ in range(layers))
-        self.candidate = nn.ParameterList(uniform(hidden, hidden) for _ in range(layers))
-
-    def cell(
-        self, layer: int, projected: Tensor, state: State, added: Addend | None = None
-    ) -> State:
-        """(h',) of one layer."""
-        (h,) = state
-        of_gates, of_candidate = torch.split(projected.to(h.dtype), 2 * self.hidden, dim=1)
-        z, r = torch.sigmoid(of_gates + F.linear(h, self.recurrent[layer])).chunk(2, dim=1)
-        g = torch.tanh(of_candidate + F.linear(r * h, self.candidate[layer]))
-        return (torch.lerp(h, g, z),)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias
 
-from lm.config import Config, check_values, setting
+from lm.composition import Config, check_values, setting
 
 _MOST = 1_000_000
 
@@ -32,7 +32,7 @@ class Settings:
 
     Defaults are those of runs from before a setting existed; the recipes have those of `train-lm`.
     negatives: for the likelihood 0, or more than a quarter of V, means the exact softmax; for NCE
-    they are the k noise words of a target, at least 1. context_noise: see `lm.noise.Corruption`.
+    they are the k noise words of a target, at least 1. context_noise: see `lm.reading.Corruption`.
     """
 
     epochs: int = _number(5, "Number of passes over the training text, at most, in each stage")

@@ -16,9 +16,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lm.checkpoint import check_shapes, checked, own_tensors
+from lm.checkpoint import (
+    ModelError,
+    check_shapes,
+    checked,
+    own_tensors,
+    read_tensors,
+    replace,
+    write_tensors,
+)
 from lm.sentences import Rows
-from lm.shards import ModelError, read_tensors, replace, write_tensors
 from lm.subwords import SubwordVocabulary
 from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Settings

@@ -25,14 +25,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lm.backend import cuda_products
-from lm.batches import SEGMENTS, Segment
-from lm.corpus import Corpus
+from lm.corpus import SEGMENTS, Corpus, Segment
 from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
 from lm.heads import Head
 from lm.model import DocumentLM
-from lm.noise import Corruption, Noise, dropped_weights, generator_of, word_factors
 from lm.objective import NoiseDistribution
-from lm.reading import Reading, read
+from lm.reading import Corruption, Noise, Reading, dropped_weights, generator_of, read, word_factors
 from lm.sentences import Rows
 from lm.training.optimisers import (
     OPTIMISERS,

@@ -27,8 +27,14 @@ import torch
 from numpy.typing import NDArray
 
 from lm.backend import Backend
-from lm.causal import CausalContext, CausalEngine, cache_argument, trees_of
-from lm.causal_folder import CausalModel, open_causal_model
+from lm.causal import (
+    CausalContext,
+    CausalEngine,
+    CausalModel,
+    cache_argument,
+    open_causal_model,
+    trees_of,
+)
 from lm.trie import Candidates
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids

@@ -151,7 +151,7 @@ def flops(config: Config, data: Set, width: int = WIDTH) -> float:
     each). codclm: steps over all sentences together, features and logits a list, 2V a node
     and context for the product of exponentials, features and logits a context. attention: two
     recurrences a source word; three steps' worth a node, and two words under classes, with as many
-    words as `lm.heads.class_softmax` expects.
+    words as `lm.heads` expects.
     """
     h, e, v = config.hidden, config.embed, config.vocabulary
     step = 8 * h * h

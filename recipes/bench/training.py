@@ -29,8 +29,7 @@ from tabulate import tabulate
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from lm.batches import SEGMENTS
-from lm.corpus import Corpus, build_vocabulary, intern, renumber
+from lm.corpus import SEGMENTS, Corpus, build_vocabulary, intern, renumber
 from lm.model import Config, DocumentLM
 from lm.side_information import SideText
 from lm.training.settings import Settings, recipe

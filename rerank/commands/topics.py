@@ -82,8 +82,8 @@ def learn(options: TopicLearnOptions, notices: Notices) -> LearnedTopics:
     import numpy as np
 
     from lm.composition import TOPIC_MODELS, load
+    from lm.contexts.topics import SavedTopics, TopicModel, strongest_words
     from lm.corpus import renumber
-    from lm.topics import SavedTopics, TopicModel, strongest_words
 
     text, out = options.text, options.out
     check_new_folder(out)
@@ -126,8 +126,8 @@ def label(options: TopicLabelOptions, notices: Notices) -> str:
     Example:
       rerank topics label --model topics.model train.en --out train.topics
     """
+    from lm.contexts.topics import SavedTopics
     from lm.corpus import DOCUMENTS, Corpus
-    from lm.topics import SavedTopics
     from lm.vocabulary import words_of
 
     text, docs = options.text, options.documents.file

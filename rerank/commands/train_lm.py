@@ -292,8 +292,7 @@ def _check_model(options: TrainLmOptions, values: Mapping[str, Any], device: tor
     """UsageError for a model that cannot be trained so, before any text is read."""
     import torch
 
-    from lm.composition import load
-    from lm.config import Config
+    from lm.composition import Config, load
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS, information_of
     from lm.vocabulary import SPECIAL
@@ -414,7 +413,7 @@ def _trainer(
 ) -> Trainer:
     """A model of these texts and its trainer; fresh: whether the model learns from the text."""
     from lm.backend import fast_bfloat16
-    from lm.config import Config
+    from lm.composition import Config
     from lm.model import DocumentLM, n_parameters
     from lm.side_information import KINDS
     from lm.training.optimisers import INITIALISATIONS

@@ -91,9 +91,8 @@ def train_ngram(options: TrainNgramOptions, notices: Notices) -> str:
       rerank train-ngram --order 5 --train train.en.gz --out model.arpa.gz
     """
     from lm.corpus import renumber
-    from lm.ngrams import NGramError
+    from lm.ngrams import FALLBACK, KneserNey, NGramError, StupidBackoff, count_ngrams
     from lm.ngrams.arpa import arpa
-    from lm.ngrams.estimation import FALLBACK, KneserNey, StupidBackoff, count_ngrams
 
     train, announce = options.train, options.messages.announce
     read = [train, *tokenizer_files([options.tokenizer or ""])]

@@ -101,7 +101,7 @@ class ModelChoice:
     )
 
 
-_SHAPE = of_dataclass(attribute("lm.config:Config"), common={"embed", "hidden", "layers"})
+_SHAPE = of_dataclass(attribute("lm.composition:Config"), common={"embed", "hidden", "layers"})
 _TRAINING = of_dataclass(
     attribute("lm.training.settings:Settings"), common={"epochs", "minutes", "seed"}
 )
@@ -111,8 +111,8 @@ _TRAINING = of_dataclass(
 class TrainLmOptions:
     """Options of `rerank train-lm`.
 
-    shape, training: fields of `lm.config.Config` and `lm.training.settings.Settings`; those that
-    are not given have the value of the recipe.
+    shape, training: fields of `lm.composition.Config` and `lm.training.settings.Settings`; those
+    that are not given have the value of the recipe.
     """
 
     files: TrainingFiles = part(TrainingFiles, "Data and output")

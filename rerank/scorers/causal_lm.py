@@ -16,8 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm.backend import Backend
-from lm.causal import VERSION, CausalContext, CausalEngine, Tree, trees_of, windows
-from lm.causal_folder import NOTHING, UNLIMITED, CausalModel
+from lm.causal import (
+    NOTHING,
+    VERSION,
+    CausalContext,
+    CausalEngine,
+    CausalModel,
+    Tree,
+    trees_of,
+    windows,
+)
+from lm.causal_folder import UNLIMITED
 from lm.scoring import EngineCounts
 from lm.trie import Candidates
 from rerank.corpus.kbest import KBest, NamedLists

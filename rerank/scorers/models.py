@@ -128,8 +128,8 @@ def _open_transformer(
     threads: int | None,
 ) -> CausalLM | TranslationScorer:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
-    from lm.causal_folder import CausalFolderError, open_causal_model
-    from lm.lora import read_adapter
+    from lm.causal import open_causal_model
+    from lm.causal_folder import CausalFolderError, read_adapter
     from lm.seq2seq import open_translation_model
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.prompts import PromptedLM

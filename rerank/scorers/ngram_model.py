@@ -23,7 +23,7 @@ from rerank.scorers.score_files import FileScorer, ListInfo
 from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:
-    from lm.ngrams.model import NGramModel
+    from lm.ngrams import NGramModel
 
 MAGIC = b"mmap lm http://kheafield.com/code"  # KenLM, lm/binary_format.cc
 _MARKERS = frozenset([b"<s>", b"</s>"])  # in a hypothesis, words that no text has

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lm.causal import CausalContext
-from lm.causal_folder import NOTHING, UNLIMITED, CausalModel, reason_of
+from lm.causal import NOTHING, CausalContext, CausalModel
+from lm.causal_folder import UNLIMITED, reason_of
 from lm.trie import Candidates
 from rerank.errors import InputError, RerankError
 from rerank.scorers.cached_scores import Choices, ListTexts

@@ -28,7 +28,7 @@ from support.programs import ESTIMATOR
 from support.server import STUB, ModelServer, log_prob
 from support.world import ROOT, World
 
-from lm.causal_folder import open_causal_model
+from lm.causal import open_causal_model
 from lm.vocabulary import UNKNOWN
 
 LISTS = {  # a sentence of document x has no candidates

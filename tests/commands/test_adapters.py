@@ -33,7 +33,7 @@ def scores(world: World, options: str = "") -> list[float]:
 def test_scores_are_of_the_adapter_that_is_given_and_caches_are_never_mixed(
     adapted: World,
 ) -> None:
-    from lm.causal_folder import open_causal_model
+    from lm.causal import open_causal_model
 
     def truth(folder: str | None) -> list[float]:
         model = open_causal_model(adapted.folder / "base")

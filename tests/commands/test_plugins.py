@@ -277,7 +277,7 @@ class Repeats:
 
 
 LAST = Decoder("last", "somebody:last", ANY, NONE, "O(T) scores", "somebody")
-SUMS = Composition("lm.contexts.states:LastHidden", "lm.fusions:Output", "somebody", "?")
+SUMS = Composition("lm.contexts:LastHidden", "lm.fusions:Output", "somebody", "?")
 '''
 POINTS: Mapping[str, Mapping[str, str]] = {
     "scorers": {"again": "Repeats"},

@@ -200,13 +200,13 @@ def perplexity_of(row: dict[str, str]) -> float:
 @pytest.mark.parametrize(
     ("options", "shape"),
     [
-        ("--model adclm --attention 5 --fusion merge --recurrence gru", {"attention": 5}),
+        ("--model adclm --attention 5 --fusion merge --recurrence tanh", {"attention": 5}),
         ("--model rlm-bow-ef-2 --fusion gate", {"fusion": "gate"}),
         ("--model ccdclm --fusion input-sum --recurrence rnn", {"recurrence": "rnn"}),
-        ("--model dclm --encoder rnn --sentence-recurrence gru", {"encoder": "rnn"}),
+        ("--model dclm --encoder rnn --sentence-recurrence tanh", {"encoder": "rnn"}),
         ("--model dclm-two-sentence --layers 2", {"layers": 2}),
         ("--model codclm --head classes", {"head": "classes"}),
-        ("--model hrnnlm-lin-dual --hash-size 200 --hash-order 3", {"hash_order": 3}),
+        ("--model hrnnlm-lin-dual --hash-size 200", {"hash_size": 200}),
     ],
     ids=lambda value: value.split()[1] if isinstance(value, str) else "",
 )

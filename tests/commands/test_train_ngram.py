@@ -10,8 +10,8 @@ import pytest
 from support.ngrams import GOLDEN, TEXT, golden, scores
 from support.world import World
 
+from lm.ngrams import NGramModel
 from lm.ngrams.arpa import read_arpa
-from lm.ngrams.model import NGramModel
 
 BINARIES = ["lmplz.probing", "lmplz.trie"]  # by KenLM's `build_binary probing|trie lmplz.arpa`
 

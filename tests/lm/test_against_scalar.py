@@ -14,9 +14,8 @@ from support.scalar.ji import Document, Scores
 from support.scalar.models import CELLS, SIDE, V
 from torch import Tensor
 
-from lm.batches import PackedBatch, segments
 from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS
-from lm.corpus import Corpus
+from lm.corpus import Corpus, PackedBatch, segments
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.scoring import ScoringEngine, after
@@ -58,13 +57,12 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
         for name in ("rnnslm", "rnnlm-lin", "hrnnlm-lin", "hrnnlm-lin-dual")
         for slots in ((2000, 13) if name == "rnnslm" else (13,))
     ),
-    ("rnnlm", LSTM, {"head": "hashed", "hash_size": 2000, "hash_order": 2}),
-    ("rnnlm", LSTM, {"head": "hashed", "hash_size": 13, "hash_order": 3}),
+    *(("rnnlm", LSTM, {"head": "hashed", "hash_size": slots}) for slots in (2000, 13)),
     # Eisenstein's memo
     ("dclm", ("rnn", 1, False), {"encoder": "bag", "sentence_recurrence": "tanh"}),
-    ("dclm", TWO, {"encoder": "sum", "sentence_recurrence": "gru"}),
+    ("dclm", TWO, {"encoder": "sum", "sentence_recurrence": "htanh"}),
     ("dclm", TIED, {"encoder": "cnn"}),
-    ("dclm", ("gru", 1, False), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
+    ("dclm", ("htanh", 1, False), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
     ("dclm-decoupled", ("tanh", 1, False), {"encoder": "sum"}),
     ("dclm-decoupled", TWO, {"encoder": "rnn"}),
     ("dclm-two-sentence", TWO, {}),
@@ -72,7 +70,7 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
         (name, shape, {"encoder": g, "sentence_recurrence": level, "relation_labels": 6})
         for name, g, level, shape in [
             ("dclm-projection", "bag", "tanh", ("rnn", 1, False)),
-            ("dclm-projection", "cnn", "lstm", ("gru", 2, True)),
+            ("dclm-projection", "cnn", "lstm", ("htanh", 2, True)),
             ("dclm-projection-decoupled", "cnn", None, TIED),
             ("dclm-recurrence", "bag", "tanh", ("rnn", 1, False)),
             ("dclm-recurrence", "rnn", "cifg", TWO),
@@ -85,11 +83,11 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
             ("dclm-right", "bag", "previous", ("rnn", 1, False)),
             ("dclm-right", "rnn", None, TWO),
             ("dclm-rst", "cnn", None, TIED),
-            ("dclm-rst", "sum", "current", ("gru", 1, False)),
+            ("dclm-rst", "sum", "current", ("htanh", 1, False)),
         ]
     ),
     ("dclm-right-target", ("rnn", 1, False), {"encoder": "bag", "sentence_recurrence": "tanh"}),
-    ("dclm-right-target", ("gru", 2, True), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
+    ("dclm-right-target", ("htanh", 2, True), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
     ("dclm-auxiliary", TWO, {"encoder": "bag", "relation_labels": 6}),
     (
         "dclm-auxiliary",
@@ -99,10 +97,10 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     # Luong et al. 2015
     ("attention", TIED, {"source_words": 8}),
     ("attention", ("cifg", 2, False), {"source_words": 8}),
-    ("attention", ("gru", 1, True), {"source_words": 8, "head": "softmax"}),
+    ("attention", ("htanh", 1, True), {"source_words": 8, "head": "softmax"}),
     ("attention-gated", TIED, {"source_words": 8}),
     ("attention-gated", ("cifg", 2, False), {"source_words": 8}),
-    ("attention-gated", ("gru", 1, True), {"source_words": 8, "head": "softmax"}),
+    ("attention-gated", ("htanh", 1, True), {"source_words": 8, "head": "softmax"}),
     # Ghosh et al. 2016
     *(
         (name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})

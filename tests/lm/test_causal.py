@@ -13,8 +13,19 @@ import torch
 from support import causal
 
 from lm.backend import Backend
-from lm.causal import CausalContext, CausalEngine, Tree, path_of, sees, trees_of, windows
-from lm.causal_folder import NOTHING, CausalFolderError, CausalModel, open_causal_model
+from lm.causal import (
+    NOTHING,
+    CausalContext,
+    CausalEngine,
+    CausalModel,
+    Tree,
+    open_causal_model,
+    path_of,
+    sees,
+    trees_of,
+    windows,
+)
+from lm.causal_folder import CausalFolderError
 from lm.trie import Candidates
 
 

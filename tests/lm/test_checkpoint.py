@@ -19,13 +19,12 @@ from support.damage import cut
 from support.models import config_of, side_vocabularies
 from torch import Tensor
 
-from lm import shards
-from lm.checkpoint import ModelError, load_model, save_model
+from lm import checkpoint
+from lm.checkpoint import ModelError, load_model, read_tensors, save_model, write_tensors
 from lm.composition import HEADS
 from lm.corpus import Corpus
 from lm.model import DocumentLM
 from lm.scoring import ScoringEngine, after
-from lm.shards import read_tensors, write_tensors
 from lm.training.settings import Settings
 from lm.training.state import load_training, save_training
 from lm.training.trainer import Trainer
@@ -144,7 +143,7 @@ def test_any_tensors_in_shards_of_any_size_are_put_together_again(
         drawn = torch.randn(shape, generator=generator)
         tensors[f"t.{i}"] = drawn.to(data.draw(st.sampled_from(DTYPES)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "SHARD_BYTES", (1 << 16) + room)  # 64 KiB are kept for the header
+        patch.setattr(checkpoint, "SHARD_BYTES", (1 << 16) + room)  # 64 KiB are kept for the header
         write_tensors(tmp_path / "list.json", "weights", tensors, {"note": 1})
     row = max((t.nbytes // len(t) for t in tensors.values() if t.ndim and len(t)), default=0)
     sizes = [path.stat().st_size for path in tmp_path.glob("*.safetensors")]

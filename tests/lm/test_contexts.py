@@ -14,14 +14,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lm.batches import Segment
 from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow, load
-from lm.contexts import Context, attention
-from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
-from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
+from lm.contexts import STEPS, Context, ThoughtVector, attention
+from lm.contexts.attention import Attention, BagAttention, FinalStates, Memory, PreviousWords
+from lm.contexts.bags import BagOfWords, WordFrequencies
 from lm.contexts.document import Encoder, SourceAndPrevious
-from lm.contexts.states import STEPS, ThoughtVector
-from lm.corpus import Corpus
+from lm.corpus import Corpus, Segment
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition, context_after, read_by_words, tiny_model
 from lm.model import Config, DocumentLM
@@ -148,14 +146,13 @@ def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_anno
     contexts = context_after(model, TEXT)
     whole = model.context.word_values(model.context.prepared(contexts), rows, query)
     assert not torch.allclose(whole[0], whole[1])
-    monkeypatch.setattr("lm.contexts.bags.MOST_ENTRIES", 1)
+    monkeypatch.setattr("lm.contexts.attention.MOST_ENTRIES", 1)
     parts = model.context.word_values(model.context.prepared(contexts), rows, query)
     torch.testing.assert_close(parts, whole)
     prepared = model.context.prepared(context_after(model, [[], [3, 4], []]))
-    annotations, _, mask = prepared.tensors
-    assert mask.tolist() == [[False, True, False]]
+    assert (prepared.energies == 0).tolist() == [[False, True, False]]
     found = model.context.word_values(prepared, rows, query)
-    torch.testing.assert_close(found, annotations[0, 1].expand(7, -1))
+    torch.testing.assert_close(found, prepared.states[0, 1].expand(7, -1))
 
 
 # Sentence levels of Lin et al. 2015

@@ -11,8 +11,7 @@ import pytest
 import torch
 from support.models import beside, config_of, enlarged, entered
 
-from lm.batches import PackedBatch
-from lm.corpus import Corpus, encode
+from lm.corpus import Corpus, PackedBatch, encode
 from lm.document_cache import WithDocumentCache
 from lm.evaluation import Tags, perplexity
 from lm.laws import (

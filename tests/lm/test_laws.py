@@ -14,10 +14,9 @@ from torch.nn import functional as F
 
 from lm.backend import Backend
 from lm.composition import Composition
-from lm.contexts import Context
+from lm.contexts import Context, LastHidden, LastTwoHidden
+from lm.contexts.bags import DualSentenceLevel, SentenceRecurrence
 from lm.contexts.document import NextSource, NextTarget
-from lm.contexts.sentence_level import DualSentenceLevel, SentenceRecurrence
-from lm.contexts.states import LastHidden, LastTwoHidden
 from lm.fusions import Fusion, Input, NoFusion, Output
 from lm.heads import Head, LinearPredictor, Predictor, SelfNormalised, Softmax
 from lm.heads.hashed_softmax import HashedBagSoftmax

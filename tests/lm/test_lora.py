@@ -12,9 +12,8 @@ import torch
 from support import causal, lora, seq2seq
 
 from lm.backend import Backend
-from lm.causal import CausalContext, CausalEngine, trees_of
-from lm.causal_folder import CausalFolderError, CausalModel, open_causal_model
-from lm.lora import read_adapter
+from lm.causal import CausalContext, CausalEngine, CausalModel, open_causal_model, trees_of
+from lm.causal_folder import CausalFolderError, read_adapter
 from lm.seq2seq import SourceAndTarget, TranslationEngine, open_translation_model
 from lm.trie import Candidates
 

@@ -18,10 +18,17 @@ from support.scalar.ngrams import ScalarKneserNey, ScalarStupidBackoff, adjusted
 
 from lm.corpus import encode
 from lm.evaluation import perplexity_of_ngrams
-from lm.ngrams import MOST_ORDER, NGramError
+from lm.ngrams import (
+    FALLBACK,
+    MOST_ORDER,
+    KneserNey,
+    NGramCounts,
+    NGramError,
+    NGramModel,
+    NGrams,
+    StupidBackoff,
+)
 from lm.ngrams.arpa import ArpaError, arpa, read_arpa
-from lm.ngrams.estimation import FALLBACK, KneserNey, NGramCounts, StupidBackoff
-from lm.ngrams.model import NGramModel, NGrams
 from lm.vocabulary import START, UNKNOWN, Vocabulary
 
 Words = tuple[str, ...]

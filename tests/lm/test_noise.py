@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lm.batches import PackedBatch
 from lm.composition import RECURRENCES, load
-from lm.corpus import Corpus
+from lm.corpus import Corpus, PackedBatch
 from lm.model import Config, DocumentLM
-from lm.noise import (
+from lm.reading import (
     DROPPED,
     REPLACED,
     SWAPPED,
@@ -191,7 +190,7 @@ def test_words_are_corrupted_at_the_stated_rates(
 ) -> None:
     """A long sentence of distinct words, corrupted in one way only."""
     for other in {"DROPPED", "REPLACED", "SWAPPED"} - {kind}:
-        monkeypatch.setattr(f"lm.noise.{other}", 0.0)
+        monkeypatch.setattr(f"lm.reading.{other}", 0.0)
     found = np.array(sentences(copies(counting(WORDS, WORDS)).text)[1])
     if kind == "DROPPED":
         assert (np.diff(found) > 0).all()

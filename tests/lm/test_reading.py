@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.models import beside, config_of, enlarged, entered, without_padding
 
-from lm.batches import SEGMENTS, PackedBatch, segments
-from lm.corpus import Corpus
+from lm.corpus import SEGMENTS, Corpus, PackedBatch, segments
 from lm.laws import read_by_words
 from lm.model import DocumentLM
-from lm.noise import Copies, Corruption, Noise
-from lm.reading import read
+from lm.reading import Copies, Corruption, Noise, read
 from lm.sentences import Rows
 from lm.vocabulary import END, START
 

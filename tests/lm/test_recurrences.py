@@ -15,9 +15,8 @@ from torch.nn import functional as F
 from lm.composition import RECURRENCES, load
 from lm.contexts.attention import Memory, unroll_attentive
 from lm.model import n_parameters
-from lm.recurrences import few_rows, gated, select
+from lm.recurrences import HTanh, OneHotHTanh, few_rows, gated, select
 from lm.recurrences.gated import CIFG, CIFG2015, LSTM
-from lm.recurrences.simple import HTanh, OneHotHTanh
 
 KINDS = {name: load(part) for name, part in RECURRENCES.items()}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

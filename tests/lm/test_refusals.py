@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from lm.backend import Backend
-from lm.contexts.sentence_level import SentenceBags
-from lm.contexts.states import LastHidden
+from lm.contexts import LastHidden
+from lm.contexts.bags import SentenceBags
 from lm.corpus import Corpus
 from lm.document_cache import WithDocumentCache
 from lm.fusions import InitialState, LateFusion
@@ -21,7 +21,7 @@ from lm.heads import softmax
 from lm.heads.hashed_softmax import HashTable, LinSoftmax
 from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
-from lm.recurrences.simple import HTanh, OneHotHTanh
+from lm.recurrences import HTanh, OneHotHTanh
 from lm.training.processes import Processes
 from lm.training.settings import Settings, recipe
 from lm.training.trainer import OBJECTIVES, Trainer
@@ -66,7 +66,6 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (model(hidden=5.0), "whole numbers"),
     *((model(layers=n), f"1 to 64 layers, not {n}") for n in (0, 65)),
     (model(head="hashed", hash_size=0), "1 to 2,147,483,647 slots, not 0"),
-    (model(head="hashed", hash_order=4), "2 or 3 words, not 4"),
     (model("dclm-bilingual", source_words=2), "3 to 2,147,483,647 words, not 2"),
     (model("hlstm", thought=0), "1 to 65,536 numbers, not 0"),
     # choices that a composition leaves no room for

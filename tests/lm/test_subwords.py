@@ -19,13 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.models import beside, config_of
 
-from lm.batches import PackedBatch
 from lm.checkpoint import ModelError, read_vocabulary, write_vocabulary
-from lm.corpus import intern, renumber
+from lm.corpus import PackedBatch, intern, renumber
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
+from lm.ngrams import FALLBACK, KneserNey, count_ngrams
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
-from lm.ngrams.estimation import FALLBACK, KneserNey, count_ngrams
 from lm.reading import entered, read_on
 from lm.subwords import (
     SEGMENTATIONS,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lm.contexts.topics import STRETCH, UNIT, TopicModel, counts_of
 from lm.corpus import Corpus
-from lm.topics import STRETCH, UNIT, TopicModel, counts_of
 
 
 def given(weights: list[list[float]], prior: list[float]) -> TopicModel:

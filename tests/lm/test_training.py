@@ -16,8 +16,7 @@ import torch
 from support.models import beside, config_of, enlarged
 from torch import Tensor, nn
 
-from lm.batches import SEGMENTS, segments
-from lm.corpus import Corpus, encode
+from lm.corpus import SEGMENTS, Corpus, encode, segments
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
 from lm.reading import read

@@ -35,7 +35,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
     # small weights of a sigmoid cell let the influence of a sentence fade in float32
     *(
         (name, {}, {"recurrence": cell, "scale": 8.0 if cell == "rnn" else 2.0})
-        for name, cell in (("adclm", "cifg-2015"), ("dam", "gru"), ("drnnlm", "rnn"))
+        for name, cell in (("adclm", "cifg-2015"), ("dam", "peephole"), ("drnnlm", "rnn"))
     ),
     *(
         (name, {"fusion": FUSIONS[fusion]}, {"layers": 2})
@@ -59,7 +59,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
             {"context": partial(load(ZOO["dclm"].context), encoder=g, sentence_recurrence=f)},
             {},
         )
-        for g, f in (("bag", "gru"), ("rnn", "cifg"))
+        for g, f in (("bag", "htanh"), ("rnn", "cifg"))
     ),
 ]
 

@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 from support.world import Outcome, World
 
-from lm.checkpoint import load_model
-from lm.shards import read_tensors
+from lm.checkpoint import load_model, read_tensors
 
 ERRORS = (errno.ENOSPC, errno.EIO)
 OLD = b"of an earlier run\n"

@@ -99,7 +99,7 @@ def definition(folder: Path, window: Window) -> Callable[..., float]:
 
     The longest candidate of a list decides how many tokens are left for its context.
     """
-    from lm.causal_folder import open_causal_model
+    from lm.causal import open_causal_model
 
     model, space = open_causal_model(folder), window.join == "space"
 

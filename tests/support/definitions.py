@@ -13,9 +13,8 @@ import torch
 from support.models import entered
 from torch import Tensor
 
-from lm.batches import segments
 from lm.checkpoint import SavedModel
-from lm.corpus import Corpus
+from lm.corpus import Corpus, segments
 from lm.laws import read_by_words
 from lm.reading import read
 from lm.side_information import SentenceNumbers

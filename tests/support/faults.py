@@ -244,7 +244,7 @@ def strange_tensor(world: World) -> None:
     """A model with a tensor whose name holds control characters."""
     import torch
 
-    from lm.shards import read_tensors, write_tensors
+    from lm.checkpoint import read_tensors, write_tensors
 
     drawn_model(world)
     path = world.folder / "model/config.json"

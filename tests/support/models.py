@@ -12,12 +12,10 @@ import torch
 from support.world import WORDS
 from torch import Tensor
 
-from lm.batches import segments
 from lm.checkpoint import SavedModel, load_model, save_model
 from lm.composition import Zoo, fact, load
-from lm.config import Config, options_of
-from lm.corpus import Corpus
-from lm.model import DocumentLM
+from lm.corpus import Corpus, segments
+from lm.model import Config, DocumentLM, options_of
 from lm.reading import read
 from lm.sentences import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from lm.corpus import build_vocabulary, intern, renumber
+from lm.ngrams import FALLBACK, KneserNey, NGramCounts, NGramModel, StupidBackoff, count_ngrams
 from lm.ngrams.arpa import read_arpa
-from lm.ngrams.estimation import FALLBACK, KneserNey, NGramCounts, StupidBackoff, count_ngrams
-from lm.ngrams.model import NGramModel
 from lm.vocabulary import Vocabulary
 
 GOLDEN = Path(__file__).parents[1] / "lm" / "ngrams"

@@ -19,8 +19,7 @@ from tasks import TASKS, InContext, flops, hypotheses, seeded
 from decoders.batching import run_batch
 from decoders.beam import beam
 from lm.backend import Backend
-from lm.causal import CausalContext, CausalEngine
-from lm.causal_folder import CausalModel
+from lm.causal import CausalContext, CausalEngine, CausalModel
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.scoring import ScoringEngine, after, independent, pairs

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import lm.checkpoint
-import lm.shards
 from rerank.commands import main
 from rerank.files import outputs
 
@@ -52,8 +51,7 @@ def replace(path: Path, raw: bytes) -> None:
 def write_in_place() -> None:
     """Have this process write in place from now on."""
     setattr(outputs, "_TemporaryFile", FileInPlace)  # noqa: B010  it is a class, not a variable
-    for module in (lm.shards, lm.checkpoint):
-        setattr(module, "replace", replace)  # noqa: B010
+    setattr(lm.checkpoint, "replace", replace)  # noqa: B010
 
 
 if __name__ == "__main__":

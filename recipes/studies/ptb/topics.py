@@ -33,10 +33,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.batches import PackedBatch, Segment, carried_segments, segments
-from lm.contexts.states import ThoughtVector
-from lm.corpus import Corpus, build_vocabulary, encode, intern
-from lm.noise import Noise, dropout_mask, generator_of
+from lm.contexts import ThoughtVector
+from lm.corpus import (
+    Corpus,
+    PackedBatch,
+    Segment,
+    build_vocabulary,
+    carried_segments,
+    encode,
+    intern,
+    segments,
+)
+from lm.reading import Noise, dropout_mask, generator_of
 from lm.recurrences.gated import Peephole
 from lm.sentences import Rows
 from lm.side_information import SideText

@@ -21,7 +21,7 @@ USELESS = """
 attention | codclm | --attention 7 | 'codclm' has no attention, found a size 7
 fusion-of-a-state | codclm | --fusion initial | the fusion 'initial' needs a context that
 fusion-of-nothing | rnnlm | --fusion merge | --model rnnlm: 'rnnlm' has no context
-late-fusion | rlm-bow-lf-2 | --recurrence gru | late fusion expects .* found GRU; choose lstm
+late-fusion | rlm-bow-lf-2 | --recurrence tanh | late fusion expects .* found TanhRNN; choose lstm
 head | codclm | --head sparse | 'sparse' is not one of 'softmax', 'classes'
 nce-without-noise | codclm | --objective nce --negatives 0 | nce: expected noise words, found .* 0
 nce-of-all-words | codclm --head classes | --objective nce | the head .* trained on all words
@@ -45,7 +45,6 @@ recurrence | rnnslm --recurrence lstm | a recurrence of its own, found 'lstm'; l
 tied | hrnnlm-lin --tied | 'hrnnlm-lin' has untied embeddings, found tied ones; leave that out
 head-of-bags | rnnslm --head softmax | a head of its own, found 'softmax'; leave that out
 fusion-of-bags | rnnslm --fusion input | a fusion of its own, found 'input'; leave that out
-hash-order | rnnslm --hash-order 3 | has no hashed n-grams of words, found a length 3
 hash-of-few | rnnlm-lin --hash-size 4 | expected a hash size of at least .*, a slot for each
 dropout | rnnslm --dropout 0.2 | --dropout 0.2: rnnslm has no states of words
 backward | rnnslm --backward | --backward: rnnslm predicts bags of words, which have no order

@@ -81,19 +81,6 @@ def tanh_rnn(p: Parameters, x: Vector, before: State | None) -> State:
     return (tanh(plus(product(p["W_x"], x), product(p["W_h"], h), p["b"])),)
 
 
-def gru(p: Parameters, x: Vector, before: State | None) -> State:
-    """Cho et al. 2014, eqs. 5–8, with biases.
-
-    r = σ(W_r x + U_r h⁻ + b_r); z = σ(W_z x + U_z h⁻ + b_z); h̃ = tanh(W_h x + U_h (r∘h⁻) + b_h);
-    h = z∘h⁻ + (1 − z)∘h̃. The reset gate acts before U, unlike in torch's and cuDNN's GRU; Chung
-    et al. 2014 call 1 − z what is z here.
-    """
-    (h,) = before or (_zeros(p["b_r"]),)
-    r, z = (sigmoid(gate(p, name, x, h)) for name in "rz")
-    new = tanh(gate(p, "h", x, times(r, h)))
-    return (plus(times(z, h), times(one_minus(z), new)),)
-
-
 def htanh_rnn(p: Parameters, x: Vector, before: State | None) -> State:
     """HTanh(U h⁻ + W x + b): the layer of Lin et al. 2015, eqs. 4–6, with a bias, from h_0 = 0."""
     (h,) = before or (_zeros(p["b"]),)

@@ -28,24 +28,15 @@ def hashed(D: Vector, hashes: list[int], size: int) -> Vector:
     return [sum(D[(number + t) % len(D)] for number in hashes) for t in range(size)]
 
 
-def hashed_rnnlm(
-    p: Parameters, document: Document, hashes: Callable[[list[int]], int], order: int
-) -> Scores:
-    """Eqs. 1–2 of Ji et al. 2016 with hashed n-grams up to `order` (Mikolov 2012).
-
-    A history is the last 1 … order − 1 words, `<s>` among them, the last one first; hashes maps
-    it to a number. None crosses the beginning of a sentence.
-    """
+def hashed_rnnlm(p: Parameters, document: Document, hash: Hash) -> Scores:
+    """Eqs. 1–2 of Ji et al. 2016 with hashed bigrams (Mikolov 2012); `<s>` is a first word, too."""
     scores = []
     for words in document:
         read, logits = [START, *words], []
         states = p["g"].read([p["X"][word] for word in read])
-        for n, state in enumerate(states):
+        for word, state in zip(read, states, strict=True):
             values = plus(product(p["W_o"], top(state)), p["b"])
-            lengths = range(1, min(order - 1, n + 1) + 1)
-            found = [hashes(read[n + 1 - length : n + 1][::-1]) for length in lengths]
-            values = plus(values, hashed(p["D"], found, len(values)))
-            logits.append(values)
+            logits.append(plus(values, hashed(p["D"], [hash(word)], len(values))))
         scores.append(log_probs(logits, words))
     return scores
 

@@ -10,7 +10,6 @@ from support.scalar.cells import (
     Stack,
     cifg,
     cifg_2015,
-    gru,
     htanh_rnn,
     lstm,
     peephole,
@@ -48,12 +47,6 @@ CELLS = {  # scalar code, and the matrices and vectors that each tensor of a lay
         peephole,
         {"lower": "W_xi W_xf W_xo W_xc", "recurrent": "W_hi W_hf W_ho W_hc"}
         | {"peephole": "W_ci W_cf W_co", "bias": "b_i b_f b_o b_c"},
-    ),
-    # Chung et al. 2014 call z what is 1 − z in Cho et al.: 1 − σ(x) = σ(−x)
-    "gru": (
-        gru,
-        {"lower": "-W_z W_r W_h", "recurrent": "-U_z U_r", "candidate": "U_h"}
-        | {"bias": "-b_z b_r b_h"},
     ),
     "rnn": (sigmoid_rnn, {"lower": "W_x", "recurrent": "W_h", "bias": "b"}),
     "tanh": (tanh_rnn, {"lower": "W_x", "recurrent": "W_h", "bias": "b"}),
@@ -97,7 +90,7 @@ def part(of: Tensors, prefix: str) -> dict[str, Tensor]:
 
 
 def stack(of: Tensors, recurrence: str | None) -> Stack:
-    """g of a recurrence's tensors; a name after `-` has the other sign."""
+    """g of a recurrence's tensors."""
     cell, names = CELLS[recurrence or "lstm"]
     layers: list[Parameters] = []
     for n in range(sum(name.startswith("lower.") for name in of)):
@@ -105,7 +98,7 @@ def stack(of: Tensors, recurrence: str | None) -> Stack:
         for kind, row in names.items():
             blocks = of[f"{kind}.{n}"].chunk(len(row.split()))
             for name, own in zip(row.split(), blocks, strict=True):
-                layers[-1][name.lstrip("-")] = (-own if name[0] == "-" else own).tolist()
+                layers[-1][name] = own.tolist()
     return Stack(cell, layers)
 
 
@@ -278,9 +271,7 @@ def scores(model: DocumentLM, document: Document) -> Scores:
         return luong.attention_and_words(_luong(model), document, own["source"])
     p = parameters(model)
     if config.head == "hashed":
-        table: Any = model.head.get_submodule("hashes")
-        hashes = lambda words: int(table.first_slots(torch.tensor(words)))  # noqa: E731
-        return lin.hashed_rnnlm(p, document, hashes, config.hash_order or 2)
+        return lin.hashed_rnnlm(p, document, hash_of(model.head.get_submodule("hashes")))
     carried = name.endswith("carried") or config.fusion == "input-initial"
     function = clstm.clstm_carried if carried else clstm.clstm
     if name in FEATURES:
@@ -323,7 +314,7 @@ def _scores_of_wang_cho(p: Parameters, name: str, document: Document) -> Scores:
 
 def hash_of(table: Any) -> lin.Hash:
     """The first slot of each word's row in a table, which makes slots (hash(w) + t) mod S."""
-    slots = table.first_slots(torch.arange(table.words)[:, None]).tolist()
+    slots = table.first_slots(torch.arange(table.words)).tolist()
     found: lin.Hash = slots.__getitem__
     return found
 
