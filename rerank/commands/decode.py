@@ -65,10 +65,11 @@ class DecodingOutput:
     )
     table: str | None = optional_file(
         "Table with a line for each sentence: document, segment, engine, text, score, "
-        "agreement.\n\n"
+        "agreement, defects.\n\n"
         "Cells are divided by TABs, under headings. Segments count from 0 in their document; "
         "engine: of --systems, or the name of a merged list; agreement: mean chrF2 against "
-        "the other candidates. Cells have no quotes; TABs and line ends in them are spaces. "
+        "the other candidates; defects: with --defects avoid, how many candidates are no "
+        "translations, by kind. Cells have no quotes; TABs and line ends in them are spaces. "
         "Lines with # in front, before the headings, have the command, the version and "
         "digests of the inputs.",
     )
@@ -233,7 +234,7 @@ class _Writer:
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        rows: Iterable[str] = (tsv_line([name, t, *[None] * 4]) for t in range(len(kbest)))
+        rows: Iterable[str] = (tsv_line([name, t, *[None] * 5]) for t in range(len(kbest)))
         if features is not None:
             result, rows = self._explained(kbest, features, result, weights)
             self.agreement.add(kbest, features, result.choices)

@@ -329,6 +329,14 @@ def _of_byte_level(run: re.Match[str]) -> str:
         return run[0]
 
 
+def defects_of(kbest: KBest) -> list[dict[str, int]]:
+    """Kinds of defects among the candidates of each of the T sentences, and how many have them."""
+    if kbest.defects is None:
+        return [{} for _ in range(len(kbest))]
+    counts = (np.bincount(kbest.defects[kbest.rows(t)], minlength=2) for t in range(len(kbest)))
+    return [{KINDS[k]: int(n) for k, n in enumerate(row[1:]) if n} for row in counts]
+
+
 def whole(kbest: KBest) -> NDArray[np.bool_]:
     """Which candidates (n,) have no worse defect than the least bad one of their sentence."""
     starts = np.unique(kbest.offsets)[:-1]

@@ -21,6 +21,8 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
 - `models` and `scorers`: of `--lm` and `--scorer`, by name, what a weights file states of them:
   model, digests, prompt and its digest, a program's name and version; `programs`: the same of one
   that computes the utility of a search;
+- `defects`: with `--defects avoid`, of which kinds candidates of the sentence are that are no
+  translations, and how many;
 - `terms`: with `--glossary`, those of the source sentence, each `[term, translations, kept]`;
 - `run`: of the first line, what made the file: `rerank`, its version, `command`, a line for a
   shell, and `inputs`, name and digest of each file that was read;
@@ -47,6 +49,7 @@ from numpy.typing import NDArray
 from decoders.marginals import is_chain, max_marginals
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from rerank.corpus.columns import column_names
+from rerank.corpus.defects import defects_of
 from rerank.corpus.documents import DocumentFile
 from rerank.corpus.kbest import KBest
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
@@ -69,7 +72,8 @@ from rerank.table import Column, Table, tsv_line
 Array = NDArray[np.float64]
 NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
 NOTHING_STATED: Mapping[str, object] = MappingProxyType({})
-TABLE = ("document", "segment", "engine", "text", "score", "agreement")  # of `decode --table`
+# of `decode --table`
+TABLE = ("document", "segment", "engine", "text", "score", "agreement", "defects")
 _DIRECTIONS = {
     Direction.REVERSED: "from the last sentence to the first",
     Direction.BOTH: "of models in both directions",
@@ -416,11 +420,12 @@ class Trace:
         rows = self.document.chosen_rows(self.result.choices).tolist()
         values = chosen_agreement(self.kbest, votes_of(self.kbest), rows)
         agreement = dict(zip(records, values, strict=True))
-        for t in range(len(self.kbest)):
-            cells: list[object] = [None] * 4
+        for t, defects in enumerate(defects_of(self.kbest)):
+            cells: list[object] = [None] * 5
             if record := records.get(t):
                 engines = ", ".join(record.get("systems", ()))
                 cells = [engines, record["texts"]["chosen"], record["total"], agreement.get(t)]
+                cells.append(", ".join(f"{kind} {n}" for kind, n in defects.items()))
             yield tsv_line([self.document.name, t, *cells])
 
     def _alone(self, row: int, first: int, stop: int) -> dict[str, object] | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
+from rerank.corpus.reading import KEEP
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import base_name
 from rerank.files.signature import signature
@@ -134,6 +135,11 @@ def tune_documents(
         )
     for document in corpus.documents:  # the scale is fitted after the last decoding
         document.save()
+    if run.defects.some and run.defects.mode == KEEP:
+        announce(
+            "defects: candidates are no translations, as the warnings say; --defects avoid tunes a "
+            "weight for them, by which decode avoids them"
+        )
     return result
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from decoders.arrays import Unary
-from rerank.corpus.defects import whole
+from rerank.corpus.defects import defects_of, whole
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.scorers.features import FeatureSource, ScoredDocument
 
@@ -35,11 +35,15 @@ class DefectFeature(FeatureSource):
         return scored
 
     def count(self, kbest: KBest, choices: Sequence[int]) -> dict[str, Sequence[object]]:
-        """Count sentences that keep a candidate with a defect, for lack of a better one."""
+        """Count sentences that keep a candidate with a defect, for lack of a better one.
+
+        `defects` of each sentence that has candidates: kinds, and how many candidates have them.
+        """
         if kbest.defects is not None and kbest.n:
             starts = np.unique(kbest.offsets)[:-1]
             self._decided += int((kbest.defects[starts + np.array(choices)] > 0).sum())
-        return {}
+        counts = zip(defects_of(kbest), kbest.counts.tolist(), strict=True)
+        return {DEFECTS: [kinds for kinds, n in counts if n]}
 
     def report(self) -> str:
         """`defects: 3 sentences of which every candidate has a defect`."""

@@ -196,3 +196,38 @@ def test_a_phrase_is_a_loop_from_sixteen_words_and_three_times_on(
     marks = Defects().marks(kbest)
     is_loop = times >= 3 and times * len(phrase) >= 16
     assert marks.tolist() == [KINDS.index("loop") + 1 if is_loop else 0, 0]
+
+
+def test_tables_and_traces_say_which_candidates_were_avoided(world: World) -> None:
+    world.write("a.jsonl", lists([DEFECTS["reasoning"], DEFECTS["loop"]]))
+    world.ok("decode --kbest a.jsonl --no-docs one --table t.tsv --trace t.jsonl")
+    cells = [line.split("\t")[-1] for line in world.lines("t.tsv") if line[0] != "#"]
+    assert cells[0] == "defects"
+    said = {"reasoning": 1, "loop": 1}
+    assert sorted(cells[1 + PLACE].split(", ")) == sorted(f"{k} {n}" for k, n in said.items())
+    assert not any(cells[1:PLACE])
+    records = [json.loads(line) for line in world.lines("t.jsonl")]
+    assert [record["defects"] for record in records[PLACE - 1 : PLACE + 1]] == [{}, said]
+    assert records[PLACE]["over_first"]["defects"] > 0
+
+
+def test_a_tuning_offers_the_feature_of_the_defects_that_it_sees(world: World) -> None:
+    """With it, weights avoid what looks good to the other features."""
+    rows, references = [], []
+    for t in range(24):
+        texts = [f"{TEXTS[t % 6][0]} {t}", f"{TEXTS[t % 6][1]} {t}"]
+        texts.append(f"<think> {t} </think> {texts[0]}" if t % 2 else f"{TEXTS[(t + 1) % 6][1]} .")
+        good = [0.5, 0.1, 0.9 if t % 2 else -0.5]
+        rows += [
+            f"{t} ||| {text} ||| tm= {value} lm= {len(text) / 100} ||| {value}"
+            for text, value in zip(texts, good, strict=True)
+        ]
+        references.append(texts[0])
+    world.write("k", "".join(f"{row}\n" for row in rows))
+    world.write("r", "".join(f"{line}\n" for line in references))
+    world.write("d", "".join(f"d{t // 2}\n" for t in range(24)))
+    tune = "tune-mert --kbest k --docs d --ref r --out w.json"
+    assert "--defects avoid tunes a weight for them" in world.ok(tune).err
+    assert "tunes a weight" not in world.ok(f"{tune} --defects avoid").err
+    chosen = world.ok("decode --kbest k --docs d --weights w.json").lines
+    assert chosen == references
