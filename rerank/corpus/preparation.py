@@ -278,19 +278,19 @@ def note_preparation(
     form: str = "",
     explained: bool = False,
     least: float = 0.0,
-    of_second: list[Difference] | None = None,
-) -> None:
+    both: bool = True,
+) -> list[Difference]:
     """Add a notice for everything that one of two texts has in many lines and the other never.
 
     texts: by their names in messages, such as hypotheses and references; tokenize: tokenizer of the
     BLEU in which they are compared, if they are; form: format of the k-best lists of the first
     text, if it is of lists; explained: whether a difference is already known; least: share of the
-    lines of the second text that have what only it has; of_second: takes what only that text has,
-    in place of notices.
+    lines of the second text that have what only it has, which is returned; both: whether there are
+    notices of it, too.
     """
     (name, profile), (other_name, other) = texts.items()
     if min(profile.lines, other.lines) < 2:
-        return
+        return []
     lists = bool(form)
     differences, others = _differences(profile, other, lists, explained=explained)
     to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
@@ -298,9 +298,7 @@ def note_preparation(
     others = [difference for difference in others if difference.lines >= least * other.lines]
     for difference in differences:
         _note(difference, (name, other_name), notices, source, tokenize, before)
-    if of_second is not None:
-        of_second += others
-    for difference in others if of_second is None else ():
+    for difference in others if both else ():
         _note(difference, (other_name, name), notices, source, tokenize)
     for place, end in enumerate(("begins", "ends")):
         short, long = sorted((profile.ids(place), other.ids(place)), key=len)
@@ -318,10 +316,9 @@ def note_preparation(
                 order=sorting,
                 filters=" and ".join(sorted(filters)),
             )
-    if tokenize is not None and not any(
-        difference.marked for difference in (*differences, *others)
-    ):
+    if tokenize is not None and not any(found.marked for found in (*differences, *others)):
         _note_words(texts, notices, source, tokenize)
+    return others
 
 
 def _note(
@@ -416,7 +413,7 @@ def note_differences(
     others, profile = Spelling.of(references), profile_of(references)
     theirs: list[tuple[Difference, str]] = []
     for source, hypotheses in systems.items():
-        written, of_references = spelling, list[Difference]()
+        written = spelling
         if written is None:
             written = Spelling()
             written.add(hypotheses, count(1) if numbers is None else numbers)
@@ -425,16 +422,10 @@ def note_differences(
         first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
         lines = {"hypotheses": hypotheses, "references": first_references}
         note_alignment(lines, notices, source=source, of_list=bool(form))
-        note_preparation(
-            {"hypotheses": profile_of(hypotheses), "references": profile},
-            notices,
-            source=source,
-            tokenize=tokenize,
-            form=form,
-            explained=known,
-            of_second=of_references,
-        )
-        theirs += [(difference, source) for difference in of_references]
+        profiles = {"hypotheses": profile_of(hypotheses), "references": profile}
+        chosen: dict[str, Any] = {"tokenize": tokenize, "form": form, "explained": known}
+        alone = note_preparation(profiles, notices, source=source, both=False, **chosen)
+        theirs += [(difference, source) for difference in alone]
     said = set[str]()
     for difference, source in sorted(theirs, key=lambda pair: -len(pair[0].filter)):
         parts = {*re.findall("s/[^;]+/g", difference.filter)} or {difference.what}
