@@ -10,6 +10,7 @@ record:
 >>> @record
 ... class SampleOptions:
 ...     model: str = option("Folder of the model.", "--lm", type=FILE)
+...     start: str | None = optional_file("Text that is continued.")
 ...     drawing: Drawing = part(Drawing, "Drawing")
 
 `settings_of(SampleOptions, lm="m", seed=7)` makes the record in Python, by keywords that are the

@@ -165,10 +165,8 @@ def demo(options: DemoOptions) -> None:
 COMMAND = Command("demo", DemoOptions, demo)
 
 
-def demonstrate(
-    folder: Path, *, example: Example = EMBEDDED, seed: int = 1, announce: Printer
-) -> Demo:
-    """Train, tune, decode and evaluate on an example; all files stay in the new `folder`.
+def demonstrate(folder: Path, *, seed: int, announce: Printer) -> Demo:
+    """Train, tune, decode and evaluate on the embedded example; all files stay in the new `folder`.
 
     announce: gets each command line as text. The language model of documents decodes the test set
     once more, under the same weights, with the sentences of each document shuffled.
@@ -188,7 +186,7 @@ def demonstrate(
 
     check_new_folder(folder, "expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
-    example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
+    example = Example(shutil.copytree(EMBEDDED.folder, folder / "data", ignore=ignored))
     test, trained = example.test, []
     run(FIRST, lists=test)
     outputs = {"1-best of the lists": folder / "test.1-best.txt"}

@@ -226,9 +226,9 @@ def opened(
             again = read_lines(path, notices.unreported(), encoded=options.encoded)
             known = known.prepared(again, source=source)
     if isinstance(known, SizedFormat) and options.kbest_format is not None:
+        _, k = chosen_format(options.kbest_format)
         file = options.kbest_scores
         scores = None if file is None else read_lines(file, notices)
-        _, k = chosen_format(options.kbest_format)
         known = known.configured(k, scores, "" if file is None else display(file))
     return known, lines
 

@@ -368,15 +368,14 @@ def _scores(systems: Sequence[System]) -> Table:
         *(Column("95%", _ends(_OUTSIDE)), Column("gain", f"+{_OUTSIDE}")),
         *(Column("95%", _ends(f"+{_OUTSIDE}")), Column("p", p_value)),
     ]
-    figures = ["score", "interval"]
-    figures += ["difference", "difference_interval", "p_value"] if len(systems) > 1 else []
-    compared = attrgetter(*figures)
-    rows = [
-        [_title(name, score), system.name, *compared(score)]
-        for name in systems[0].scores
-        for system in systems
-        for score in [system.scores[name]]
-    ]
+    rows = []
+    for name, first in systems[0].scores.items():
+        for system in systems:
+            score = system.scores[name]
+            row: list[Any] = [_title(name, first), system.name, score.score, score.interval]
+            if score.difference is not None:
+                row += [score.difference, score.difference_interval, score.p_value]
+            rows.append(row)
     return Table(columns, rows)
 
 

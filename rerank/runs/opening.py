@@ -89,10 +89,15 @@ def check_scorers(options: ScorerOptions) -> None:
 
 
 def open_scorers(
-    options: ScorerOptions, machine: ScoringMachine, notices: Notices
+    options: ScorerOptions,
+    machine: ScoringMachine,
+    notices: Notices,
+    programs: Sequence[Estimator] = (),
 ) -> tuple[Scorers, Cache | None]:
-    """Models, plug-ins and the glossary, and the cache of their scores."""
-    cache = machine.open_cache(notices) if options.lm or options.scorer else None
+    """Models, plug-ins and the glossary, and the cache of their scores and of programs' answers."""
+    cache = machine.open_cache(notices) if options.lm or options.scorer or programs else None
+    for program in programs:
+        program.keep_in(cache)
     models = open_models(options.lm, cache, **machine.of_models)
     plugins = [open_scorer(name, entry, cache) for name, entry in options.scorer]
     glossary = None
@@ -129,11 +134,7 @@ def open_run(
             store = ArrayStore.of_process(options.sharing.memory)
             source = open_source(lists, notices, copies, documents, store=store)
         with watch.lap("models"):
-            scorers, cache = open_scorers(options.scorers, options.machine, notices)
-        if programs:
-            cache = cache or options.machine.open_cache(notices)
-            for program in programs:
-                program.keep_in(cache)
+            scorers, cache = open_scorers(options.scorers, options.machine, notices, programs)
         _find_side(source, _needed(source.lists, scorers, programs), options, check=check_side)
         source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
         if documents is None and isinstance(source, KBestFile):
@@ -157,15 +158,20 @@ def open_run(
             _read_first(run, announce)
         with _faults(run, copies):
             with watch.lap("models"):
-                for model in run.scorers:
-                    model.progress = progress
-                    if model is run.kinds.agreement:
-                        continue  # it has chosen
-                    if line := model.choose(kbest for _, kbest in run.read_unreported()):
-                        announce(line)
+                _choose(run, announce)
             if options.sharing.shard is not None:
                 run.shard = shard_of(run, *options.sharing.shard)
             yield run
+
+
+def _choose(run: Run[ListSource], announce: Printer) -> None:
+    """Have models choose by the first lists what the options leave to them; announced."""
+    for model in run.scorers:
+        model.progress = progress
+        if model is run.kinds.agreement:
+            continue  # it has chosen
+        if line := model.choose(kbest for _, kbest in run.read_unreported()):
+            announce(line)
 
 
 @contextmanager

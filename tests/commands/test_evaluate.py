@@ -325,6 +325,14 @@ def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -
         assert one["scores"]["qe"]["score"] == ord(one["name"].replace("ours", "b"))
 
 
+def test_values_of_a_single_text_are_compared_with_nothing(world: World) -> None:
+    files = write(world, 4, "base")
+    world.write("values", range(12))
+    text = world.ok(f"evaluate {files} base --scores qe=base:values").out
+    heading = next(line for line in text.splitlines() if line.startswith("metric"))
+    assert heading.split() == ["metric", "system", "mean", "95%"]
+
+
 # Names
 
 
