@@ -540,6 +540,7 @@ HOSTILE = {
     "name-of-a-feature": f"0 ||| a ||| {'F' * 1_000_000}= 1 ||| 1",
     "equals-signs": f"0 ||| a ||| {'= ' * 1_000_000}||| 1",
     "columns": "a\t" * 20_000,
+    "id": json.dumps({"id": "x" * 1_000_000, "candidates": [{"text": "a"}, {"text": "b"}]}),
 }
 
 
