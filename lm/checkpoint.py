@@ -362,9 +362,8 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     content = manifest.content
     try:
         stated = content["config"]
-        if (
-            isinstance(stated, dict) and stated.get("hash_order") == 2
-        ):  # of when there were trigrams
+        # from when there were hashed trigrams, too
+        if isinstance(stated, dict) and stated.get("hash_order") == 2:
             stated = {name: value for name, value in stated.items() if name != "hash_order"}
         config = checked(Config, stated)
         if config.model not in zoo:

@@ -1,7 +1,6 @@
 """Attention over states that are kept of earlier sentences, or of the source sentence.
 
-With the cell of Ji et al. and few rows the loop over words is compiled: an update of `adclm` by
-the recipe `paper` (48 units, five sentences of a hundred words) takes 26 ms instead of 102.
+With the cell of Ji et al. and few rows the loop over words is compiled (`few_rows`).
 """
 
 from __future__ import annotations

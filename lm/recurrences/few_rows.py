@@ -1,15 +1,13 @@
 """The cell of Ji et al. over packed sentences of few rows, forward and backward, compiled.
 
 A step multiplies vectors of 48 numbers for at most five sentences in the training that the paper
-prints: calls of tensor operations take longer than their arithmetic. Beyond `MOST` numbers of a
-step products of matrices are faster (`lm.recurrences.gated.PackedCIFG`): of 48 units this is 2.4
-times as fast for one row, 1.2 for 16; of 256 it is 1.6 for one, 0.9 for four.
+prints: calls of tensor operations take longer than their arithmetic (recipes/bench). Beyond `MOST`
+numbers of a step products of matrices are faster (`lm.recurrences.gated.PackedCIFG`).
 
 With attention before each word the query is the state after the word before, so that neither a
 layer nor the attention can be computed for all words at once: all layers are in the loop. A value
 enters the first layer through a matrix, whose products with the states that are attended to are
-computed before the loop. Reading two sentences, with the gradient, is then 3.2 times as fast as
-single steps for one or five rows of 48 units, twice for 16, as fast for 64.
+computed before the loop.
 """
 
 from __future__ import annotations
