@@ -181,7 +181,7 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     assert "first at src:2 [R520 blank-source-line]" in told
     strict = f"{RUN} {MODEL},long=cut --strict"
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
-    translator.ok(f"{strict} --allow blank-source-line")  # long=cut asks for what is cut
+    translator.ok(f"{strict} --allow blank-source-line --allow cut-candidate")
 
 
 def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: World) -> None:
@@ -202,7 +202,7 @@ def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: W
 def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     kind: str, translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rerank.commands import candidates
+    from lm.ctranslate2 import ConvertedEngine
 
     converters = pytest.importorskip("ctranslate2").converters
     monkeypatch.setitem(seq2seq.SHAPE, "decoder_attention_heads", 2)  # as many as the encoder has
@@ -228,15 +228,15 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     whole = translator.text("out.jsonl")
     for line in lists(translator):
         assert sum(one["features"]["votes"] for one in line["candidates"]) == 4
-    batches, calls = candidates._lines, iter(range(9))
+    draw, calls = ConvertedEngine.generated, iter(range(9))
 
     def killed(*given: Any) -> Any:
-        if next(calls) == 1:
+        if next(calls) == 2:  # a sentence a call
             raise KeyboardInterrupt
-        return batches(*given)
+        return draw(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(candidates, "_lines", killed)
+        patch.setattr(ConvertedEngine, "generated", killed)
         assert translator.run([*run, "--sample"]).exit == 130
     assert "2 sentences are kept" in translator.ok([*run, "--sample", "--resume"]).err
     assert translator.text("out.jsonl") == whole

@@ -111,6 +111,14 @@ def test_without_scores_in_context_nothing_is_said_of_contexts(world: World) -> 
     assert world.ok("explain t a:0").out == expected
 
 
+def test_documents_stand_in_the_order_of_their_numbers(world: World) -> None:
+    names = ["d10", "e", "d2", "3", "d2.10", "d2.9", "d" + "0" * 5000]
+    world.write("t", [json.dumps({**choice(n, 0, "a", "b"), "systems": ["A"]}) for n in names])
+    table = world.ok("explain t").out.partition("document ")[2].splitlines()[2:]
+    rows = [line.split()[0] for line in table if line.endswith(" 1")]
+    assert rows == ["3", names[-1], "d2", "d2.9", "d2.10", "d10", "e"]
+
+
 def test_a_place_is_a_document_before_it_is_a_sentence_of_one(world: World) -> None:
     names = ["a", "b:7", "b"]
     world.write(

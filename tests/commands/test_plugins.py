@@ -20,8 +20,6 @@ from decoders.problem import DocumentProblem, Floats
 from rerank import Document, Reranker, RerankError
 from rerank.scorers.laws import LawError, check_scorer
 
-Sentences = Sequence[Sequence[str]]
-
 
 def document(name: str, *sentences: Sequence[str]) -> Document:
     return Document(name, [[(text, {"x": 0.0}) for text in candidates] for candidates in sentences])

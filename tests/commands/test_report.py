@@ -20,7 +20,6 @@ from support.world import World
 
 from rerank.metrics.significance import Gain, answer
 from rerank.metrics.significance import verdict as verdict_of
-from rerank.report.explanation import Explanation
 
 HOSTILE = (
     "</script><script>window.PWNED = 1</script>",
@@ -343,13 +342,6 @@ def test_changes_of_content_words_come_first(world: World) -> None:
     world.write("t", [choice("d", n, *pair) for n, pair in enumerate(lines)])
     rows = re.findall("<del>(.*?)</del></td><td", world.ok("report --trace t").out)
     assert rows == ["old", "the", "a", ","]
-
-
-def test_documents_stand_in_the_order_of_their_numbers() -> None:
-    names = ["d10", "e", "d2", "3", "d2.10", "d2.9", "d" + "0" * 5000]
-    told = Explanation(engines={name: Counter("A") for name in names}).engines_table()
-    ordered = ["3", names[-1], "d2", "d2.9", "d2.10", "d10", "e"]
-    assert [row[0] for row in told.rows] == [*ordered, "all documents"]
 
 
 def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> None:

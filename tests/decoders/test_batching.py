@@ -12,8 +12,6 @@ from decoders.batching import run_batch
 from decoders.beam import beam, greedy
 from decoders.problem import Answer, Array, Chain, DocumentProblem, Floats, Indices, ScoreError
 
-START = np.zeros(1, dtype=np.intp)
-
 
 class Recording(Chain):
     """Scores of 0; records the document, sentence and number of states of each request."""

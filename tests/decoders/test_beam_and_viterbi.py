@@ -25,7 +25,7 @@ from support.problems import (
 
 from decoders.arrays import HistoryTable, Pairwise, Unary, WeightedSum
 from decoders.batching import path_score
-from decoders.beam import beam, full_width, greedy, recombine, survivors, top_positions
+from decoders.beam import beam, full_width, greedy, survivors
 from decoders.problem import (
     Array,
     Chain,
@@ -92,37 +92,6 @@ def test_what_is_worse_than_the_best_by_more_than_the_threshold_is_dropped() -> 
 
 
 # Parts
-
-
-@given(
-    scores=st.lists(st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30),
-    width=st.integers(1, 35),
-)
-def test_top_positions_are_the_first_of_a_stable_sort(scores: list[float], width: int) -> None:
-    ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:width]
-    assert top_positions(np.array(scores), width).tolist() == sorted(ranked)
-
-
-@given(
-    seed=SEEDS,
-    shape=st.tuples(st.integers(1, 4), st.integers(1, 8)),
-    width=st.none() | st.integers(1, 9),
-    n_best=st.integers(1, 5),
-)
-def test_recombination_keeps_the_best_few_of_the_best_groups(
-    seed: int, shape: tuple[int, int], width: int | None, n_best: int
-) -> None:
-    draws = rng(seed)
-    scores = draws.choice([-np.inf, -1.0, 0.0, 0.5], size=shape)
-    tails = np.unique(draws.integers(4, size=shape[1]), return_inverse=True)[1]
-    groups: dict[tuple[int, int], list[int]] = {}  # in the order of their best
-    for place in sorted(range(scores.size), key=lambda i: (-scores.flat[i], i)):
-        row, column = divmod(place, shape[1])
-        groups.setdefault((row, int(tails[column])), []).append(place)
-    best = list(groups.values())[:width]
-    kept, dropped = recombine(scores, tails, width=width, n_best=n_best)
-    assert kept.tolist() == sorted(place for group in best for place in group[:n_best])
-    assert dropped == (len(best) < len(groups))
 
 
 # What exact search costs, and what it refuses

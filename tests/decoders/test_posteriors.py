@@ -36,7 +36,7 @@ from decoders.beam import draw_paths, random_beam
 from decoders.ffbs import ffbs
 from decoders.marginals import is_chain, marginals, max_marginals
 from decoders.problem import Array, Indices, Path, ScoreError, UnsuitedDecoder
-from decoders.result import SearchResult, ranked
+from decoders.result import SearchResult
 from decoders.smc import RESAMPLING, particle_filter, smc
 from decoders.viterbi import exhaustive
 
@@ -227,18 +227,6 @@ def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
     assert 0 < posterior.marginals[0][0] < 1
 
 
-def test_tempering_grows_by_equal_steps_to_the_scale() -> None:
-    for temper, sentences, scales in (
-        (0.25, 4, (0.25, 0.5, 0.75, 1)),
-        (0, 3, (0, 0.5, 1)),
-        (0, 1, (1,)),
-    ):
-        problem = Unary([np.array([1.0])] * sentences)
-        run = particle_filter(problem, alpha=2.0, rng=rng(), temper=temper)
-        weights = [2 * scale * n for n, scale in enumerate(scales, 1)]
-        assert [float(g.log_weights[0]) for g in run.generations] == pytest.approx(weights)
-
-
 # Beams with Gumbel noise
 
 
@@ -286,21 +274,6 @@ def test_possible_paths_are_drawn_before_impossible_ones() -> None:
 
 
 # Lists of draws, and what is refused
-
-
-@given(
-    rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=20),
-    n_best=st.integers(1, 30),
-)
-def test_paths_are_ranked_by_score_and_then_from_the_last_sentence(
-    rows: list[tuple[int, ...]], n_best: int
-) -> None:
-    scores = [sum(row) % 3 / 2 for row in rows]  # many are equal
-    expected = sorted(
-        {Path(row, score) for row, score in zip(rows, scores, strict=True)},
-        key=lambda path: (-path.score, path.choices[::-1]),
-    )
-    assert ranked(np.array(rows), np.array(scores), n_best) == tuple(expected[:n_best])
 
 
 ONE: Any = Unary([np.zeros(2)])

@@ -101,15 +101,6 @@ def test_enumeration_takes_a_million_paths_and_refuses_more_with_their_number() 
         exhaustive(Unary([np.zeros(k) for k in (101, 99, 101)]))
 
 
-def test_checked_scores_are_float64_copied_only_where_they_must_be() -> None:
-    scores = np.array([-np.inf, 0.5], np.float32)
-    assert checked(scores, 0, shape=(2,)).dtype == np.float64
-    assert checked(scores, 0, shape=(2,)).tolist() == [-np.inf, 0.5]
-    assert checked(TABLE.tables[0], 0, shape=(2,)) is TABLE.tables[0]
-    assert checked_sums(np.array([0, -np.inf], dtype=np.float32), 3, 2).dtype == np.float64
-    assert checked_sums(np.zeros(0), 3, 0).size == 0
-
-
 def numbered(value: float) -> DocumentProblem:
     return Pairwise([np.zeros((1, 2)), np.array([[0, value], [0, 0]])])
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import SEEDS, chi2, rng
 
-from decoders.marginals import draw, effective_size, log_sum_exp, rng_for, softmax
+from decoders.marginals import draw, rng_for
 from decoders.problem import Array
 from decoders.smc import RESAMPLING, Resampling, residual, stratified, systematic
 
 every_scheme = pytest.mark.parametrize("scheme", RESAMPLING.values(), ids=RESAMPLING)
 WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=12).filter(any)
-LOGS = st.lists(st.floats(-30, 30) | st.just(-math.inf), min_size=1, max_size=8)
 
 
 def shares_of(weights: list[int]) -> Array:
@@ -86,28 +83,6 @@ def test_rounding_of_the_shares_neither_loses_offspring_nor_names_a_particle_tha
 
 
 # Sums in logarithms
-
-
-@given(logs=LOGS)
-def test_log_sum_exp_and_softmax_are_those_of_plain_numbers(logs: list[float]) -> None:
-    total = math.fsum(map(math.exp, logs))
-    # eight roundings of terms and one of the logarithm, each of 2^-53
-    expected = pytest.approx(math.log(total), abs=1e-13) if total else -math.inf
-    assert float(log_sum_exp(np.array(logs))) == expected
-    shares = [math.exp(log) / total if total else 0.0 for log in logs]
-    assert softmax(np.array(logs)).tolist() == pytest.approx(shares, rel=1e-12)
-
-
-@given(counts=st.lists(st.integers(1, 5), min_size=1, max_size=6), logs=LOGS)
-def test_the_effective_size_counts_each_particle_of_a_row(
-    counts: list[int], logs: list[float]
-) -> None:
-    n = min(len(counts), len(logs))
-    rows = [math.exp(log) for log in logs[:n]]
-    weights = [w / c for w, c in zip(rows, counts, strict=False) for _ in range(c)]
-    squares = sum(w * w for w in weights)
-    expected = sum(weights) ** 2 / squares if squares else 0.0
-    assert effective_size(np.array(logs[:n]), np.array(counts[:n])) == pytest.approx(expected)
 
 
 # Draws

@@ -28,13 +28,11 @@ from sacrebleu.metrics.lib_ter import translation_edit_rate
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 from scipy.stats import binomtest, norm
+from support.world import World
 
 import rerank
 import rerank.metrics.significance as significance
-from rerank.metrics import metric
 from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
-from rerank.metrics.agreement import SystemAgreement
-from rerank.metrics.bleu import LowercaseBleu
 from rerank.metrics.significance import (
     bootstrap,
     bootstrap_p_value,
@@ -43,15 +41,12 @@ from rerank.metrics.significance import (
     wilson_interval,
 )
 from rerank.registry import METRICS, UTILITIES
-from rerank.runs.systems import kbest_of
-from rerank.tuning.tuners.gradient import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]
 Corpus = tuple[list[str], list[list[str]]]  # hypotheses (T,); references, (T,) of each file
 Texts = Sequence[Sequence[str | None]]  # outputs [sentence][system]
 
 pytestmark = pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # of empty hypotheses
-BLEU_ROWS = metric("bleu")
 WHITE = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace()]
 # Bytes like those of white space (U+0080, U+1681, U+200B, U+2027, U+3001, …), what 13a takes apart,
 # characters of 1 to 4 bytes, and few different letters, so that n-grams repeat and match.
@@ -65,6 +60,13 @@ LINES = st.one_of(
     ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
 )
+
+
+def metric(name: str) -> Any:
+    return METRICS[name]()
+
+
+BLEU_ROWS = metric("bleu")
 
 
 @st.composite
@@ -81,11 +83,20 @@ def rows_of(found: Any, hypotheses: Sequence[str], references: Sequence[Sequence
     return rows
 
 
+Bleu: Any = METRICS["bleu"]
+
+
+class Lowercase(Bleu):
+    """As of `evaluate -m bleu-lc`."""
+
+    lowercase = True
+
+
 TRUTHS = [
-    *((METRICS["bleu"](name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),
+    *((Bleu(name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),
     (metric("chrf"), CHRF()),
     (metric("ter"), TER()),
-    *((LowercaseBleu(name), BLEU(tokenize=name, lowercase=True)) for name in ("none", "13a")),
+    *((Lowercase(name), BLEU(tokenize=name, lowercase=True)) for name in ("none", "13a")),
 ]
 every_metric = pytest.mark.parametrize(
     ("found", "truth"), TRUTHS, ids=["none", "13a", "char", "intl", "chrf", "ter", "lc", "lc-13a"]
@@ -481,19 +492,14 @@ def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(
                     assert features[f"consensus{name}"] == pytest.approx(mean, rel=1e-6, abs=1e-9)
 
 
-def test_system_agreement_is_that_of_the_sentence_and_of_the_system() -> None:
-    documents = []
-    for texts in drawn_outputs(4, seed=5):  # S4 repeats S1, S5 adds to S0
-        lines = [[*line, line[1], line[0] and f"{line[0]} " + "b c a " * 9] for line in texts]
-        documents.append([[one and " ".join(one.split()) for one in line] for line in lines])
-    labels = [f"sys{m}" for m in range(6)]
-    lists = [
-        kbest_of([[None if x is None else x.encode() for x in line] for line in texts], labels)
-        for texts in documents
+def test_system_agreement_is_that_of_the_sentence_and_of_the_system(world: World) -> None:
+    more = " ".join(random.Random(1).choices("abcdefgh", k=27))
+    documents: list[Texts] = [  # S4 repeats S1, S5 adds to S0
+        [[*line, line[1], line[0] and f"{line[0]} {more}"] for line in texts]
+        for texts in drawn_outputs(4, seed=5)
     ]
-    agreement = SystemAgreement(labels[::-1])
-    for one in lists:
-        agreement.add(one)
+    candidates_of(documents, world.folder)
+    rows = iter(world.ok("score --systems systems.xml --agreement").lines)
     chrf, voters = CHRF(beta=1.25), range(4)  # type: ignore[arg-type]  # a whole number by default
 
     def scores(line: Sequence[str | None], text: str, own: int | None) -> list[float]:
@@ -506,15 +512,15 @@ def test_system_agreement_is_that_of_the_sentence_and_of_the_system() -> None:
         means[m] = statistics.fmean(
             x for line in lines if line[m] is not None for x in scores(line, line[m] or "", m)
         )
-    for texts, kbest in zip(documents, lists, strict=True):
-        found, read = agreement.scores(kbest), kbest.texts.to_list()
-        for t, line in enumerate(texts):
-            for row in range(kbest.offsets[t], kbest.offsets[t + 1]):
-                text = read[row].decode()
-                systems = [m for m in range(6) if line[m] == text]
-                own = scores(line, text, next((m for m in systems if m in voters), None))
-                expected = statistics.fmean(own or [0.0]) + max(means[m] for m in systems)
-                assert found[row] == pytest.approx(expected, abs=1e-8)
+    for line in [line for texts in documents for line in texts]:
+        for text in dict.fromkeys(one for one in line if one is not None):
+            _, written, features, *_ = next(rows).split(" ||| ")
+            systems = [m for m in range(6) if line[m] == text]
+            own = scores(line, text, next((m for m in systems if m in voters), None))
+            expected = statistics.fmean(own or [0.0]) + max(means[m] for m in systems)
+            found = float(features.split(" agreement= ")[1].split()[0])
+            assert written == text
+            assert found == pytest.approx(expected, rel=1e-8)
 
 
 # Significance
@@ -698,24 +704,3 @@ def test_an_outcome_is_a_choice_in_a_row_and_ties_share_it() -> None:
     scores = np.array([[2.0, 1.0, 2.0], [0.0, -1.0, -2.0], [3.0, 3.0, 3.0]])
     assert outcomes_of(scores).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]
     assert outcomes_of(LOG_PROBS).tolist() == [0.0, 1.0, 0.0]
-
-
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_the_gradient_of_log_bleu_is_that_of_finite_differences(
-    seed: int, at_the_kink: bool
-) -> None:
-    """Of sums of a corpus of some hundred words; the kink is that of the brevity penalty."""
-    rng = np.random.default_rng(seed)
-    length = rng.uniform(100, 1000)
-    totals = length * np.array([1.0, 0.9, 0.8, 0.7])
-    matches = totals * np.cumprod(rng.uniform(0.1, 0.9, size=4))
-    here = np.array(
-        [*matches, *totals, length * (1 + 1e-4 if at_the_kink else rng.uniform(0.8, 1.2))]
-    )
-    gradient, unused = np.empty(9), np.empty(9)
-    tuned_log_bleu(here, gradient)
-    for k in range(9):
-        up, down = here.copy(), here.copy()
-        up[k], down[k] = here[k] * (1 + 1e-7), here[k] * (1 - 1e-7)
-        rise = tuned_log_bleu(up, unused) - tuned_log_bleu(down, unused)
-        assert gradient[k] == pytest.approx(rise / (up[k] - down[k]), rel=1e-4, abs=1e-4 / here[k])

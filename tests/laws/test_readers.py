@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.world import Outcome, World
 
-from rerank.formats.row_builder import RowBuilder
 from rerank.formats.token_kernel import read_numbers
 
 KERNEL = "rerank.formats.moses_kernel"
@@ -336,29 +335,6 @@ def test_features_of_another_order_are_not_mixed_up(world: World) -> None:
 def test_a_fault_on_the_first_line_is_reported_there(line: bytes, world: World) -> None:
     found = both(world, "jsonl", [line])
     assert found.err.startswith("rerank: list:1: expected ")
-
-
-@pytest.mark.parametrize(
-    ("candidate", "taken"),
-    [
-        ('{"text": "a", "score": -1.5}', 49),
-        ('{"text": "b \\" c", "score": 2, "features": {"x": 1, "y": [1, 2]}}', 49),
-        ('{"text": "a", "score": -1.5, "more": 1}', 0),
-    ],
-)
-def test_candidates_of_one_form_are_added_a_sentence_at_a_time(
-    candidate: str, taken: int, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of the first sentence are added one by one, since the first names the features."""
-    counts, extend = list[int](), RowBuilder.extend
-
-    def counted(*given: Any) -> None:
-        counts.append(len(given[2]))
-        extend(*given)
-
-    monkeypatch.setattr(RowBuilder, "extend", counted)
-    read(world, "jsonl", [f'{{"candidates": [{candidate}, {candidate}]}}'.encode()] * 50)
-    assert counts == [2] * 2 * taken  # it is read twice
 
 
 # Lines of numbers of Moses' extractor

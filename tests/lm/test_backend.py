@@ -159,17 +159,6 @@ def test_precision_holds_for_the_work_alone(dtype: str) -> None:
     assert matmul.fp32_precision == before
 
 
-@pytest.mark.parametrize("n", [1, 129, 2049, 5000])
-def test_pieces_are_all_rows_in_order_and_their_number_suits_one_two_or_four_threads(
-    n: int,
-) -> None:
-    rows = torch.arange(n)
-    pieces = Backend().pieces(rows, 512)
-    assert torch.equal(torch.cat(pieces), rows)
-    assert max(map(len, pieces)) <= 512
-    assert len(pieces) % 4 == 0 or all(len(piece) == 128 for piece in pieces[:-1])
-
-
 @pytest.mark.parametrize("half", [False, True])
 def test_values_and_gradients_are_those_of_the_plain_product(half: bool) -> None:
     torch.manual_seed(0)

@@ -4,7 +4,6 @@ Whole models are compared with scalar code in `test_against_scalar.py`; the laws
 (batches, keys, orders, gradients) are checked over the zoo in `test_zoo.py`.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
@@ -16,9 +15,9 @@ from torch import Tensor, nn
 
 from lm.batches import Segment
 from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow, load
-from lm.contexts import Context, attention
-from lm.contexts.attention import Attention, FinalStates, Memory, PreviousWords
-from lm.contexts.bags import BagAttention, BagOfWords, WordFrequencies
+from lm.contexts import attention
+from lm.contexts.attention import Attention, FinalStates, PreviousWords
+from lm.contexts.bags import BagAttention, BagOfWords
 from lm.contexts.document import Encoder, SourceAndPrevious
 from lm.contexts.states import STEPS, ThoughtVector
 from lm.corpus import Corpus
@@ -41,10 +40,6 @@ def seeded() -> None:
 
 def composed(context: Any, fusion: Any = Output, **options: Any) -> DocumentLM:
     return tiny_model(Composition(context, fusion, "", ""), **options)
-
-
-def key(context: Context, words: Sequence[int]) -> bytes:
-    return context.sentence_key(np.array(words, dtype=np.int32))
 
 
 # Attention
@@ -73,27 +68,6 @@ def test_values_of_attention_do_not_depend_on_rows_blocks_or_padding(
         torch.testing.assert_close(aligned[0], contexts.tensors[0][0, 0])
 
 
-@pytest.mark.parametrize("taken", [False, True])
-def test_values_and_gradients_of_a_memory_are_those_of_the_plain_formula(taken: bool) -> None:
-    """Σ softmax(w · tanh(k + q)) f, of steps of 4 and 3 contexts."""
-    shapes, padding = ((4, 3, 5), (4, 3, 2), (7, 5), (5,)), torch.zeros(4, 3)
-    padding[1, 1:] = -1e30
-    leaves = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    keys, states, queries, weight = leaves
-    memory, order, plain = Memory(keys, states, padding, weight), torch.tensor([3, 2, 0, 1]), []
-    steps = torch.split(queries, [4, 3])
-    one = memory.take(order).attend(steps[0][order])[order.argsort()]
-    found = torch.cat([one if taken else memory.attend(steps[0]), memory.attend(steps[1])])
-    for own in steps:
-        n = len(own)
-        shares = (torch.tanh(keys[:n] + own[:, None]) @ weight + padding[:n]).softmax(dim=1)
-        plain.append((shares[:, :, None] * states[:n]).sum(dim=1))
-    truth, dice = torch.cat(plain), torch.randn(7, 2)
-    torch.testing.assert_close(found, truth)
-    expected = torch.autograd.grad((truth * dice).sum(), leaves)
-    torch.testing.assert_close(torch.autograd.grad((found * dice).sum(), leaves), expected)
-
-
 @pytest.mark.parametrize("recurrence", ["cifg", "cifg-2015", "lstm"])
 @pytest.mark.parametrize("model", ["adclm", "dam"])
 def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradients(
@@ -120,23 +94,6 @@ def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradient
 
 
 # Bags of words
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_bag_is_the_sum_of_the_embeddings_of_the_last_sentences(n: int) -> None:
-    """Or the mean over all of their words; equal bags have equal bits however they are divided."""
-    for kind in (BagOfWords, WordFrequencies):
-        model = composed(partial(kind, sentences=n))
-        table = model.context.get_parameter("table")
-        for end in range(len(TEXT) + 1):
-            words = [word for sentence in TEXT[max(0, end - n) : end] for word in sentence]
-            value = model.context.value(context_after(model, TEXT[:end]))[0]
-            total = table[words].sum(dim=0)
-            mean = total / max(1, len(words))
-            torch.testing.assert_close(value, total if kind is BagOfWords else mean)
-        divided = [[[3, 4, 5], [6, 7]], [[7, 6], [5, 3, 4]], [[], [4, 7, 3, 6, 5]]][: n + 1]
-        values = [model.context.value(context_after(model, own[-n:])) for own in divided]
-        assert n == 1 or all(torch.equal(value, values[0]) for value in values)
 
 
 @torch.no_grad()

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lm.corpus
-from lm.contexts import Context
 from lm.corpus import (
     Corpus,
     build_vocabulary,
@@ -20,7 +19,7 @@ from lm.corpus import (
     intern,
     with_last_words_twice,
 )
-from lm.side_information import SentenceNumbers, SideText, information_of, is_causal, words_of
+from lm.side_information import SentenceNumbers, SideText
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 from lm.vocabulary import words_of as words_of_line
 
@@ -160,25 +159,6 @@ def side_text(found: list[list[int]]) -> SideText:
     return SideText(corpus.tokens, corpus.sentences)
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6), st.data())
-def test_rows_hold_the_words_of_the_chosen_sentences(
-    found: list[list[int]], data: st.DataObject
-) -> None:
-    """Sentences that a corpus leaves out take theirs along."""
-    chosen = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=5))
-    rows = side_text(found).rows(np.array(chosen, dtype=np.int64))
-    own, mask = words_of(rows)
-    assert [w[m].tolist() for w, m in zip(own, mask, strict=True)] == [found[n] for n in chosen]
-    assert all(sorted(m.tolist()) == m.tolist() for m in mask)  # padding at the beginning
-    assert not own[~mask].any()
-    lengths = data.draw(st.lists(st.integers(1, 4), min_size=len(found), max_size=len(found)))
-    corpus = replace(Corpus.of([[[3] * n for n in lengths]]), side={"source": side_text(found)})
-    kept = corpus.without_longer(2)
-    rows = kept.side["source"].rows(np.arange(kept.n_sentences))
-    truth = [own for own, n in zip(found, lengths, strict=True) if n <= 2]
-    assert [[n - 1 for n in row if n] for row in rows.tolist()] == truth
-
-
 def other_source(corpus: Corpus, kind: str) -> list[int]:
     """The only source word of the other sentence of each one, -1 for none."""
     (rows,) = corpus.side_rows([kind], np.arange(corpus.n_sentences), torch.device("cpu")).tensors
@@ -196,17 +176,3 @@ def test_other_source_sentences_follow_theirs_where_some_are_left_out() -> None:
     assert other_source(kept, "parent-source") == [12, -1, 10]
     assert other_source(kept.in_stretches(1), "parent-source") == [12, -1, 10]
     assert kept.digest() != corpus.digest()
-
-
-def test_what_is_given_for_derived_kinds_is_what_they_follow_from() -> None:
-    class Both(Context):
-        side_information = ("next-source", "parent-source")
-        training_information = ("relations",)
-
-    class Target(Context):
-        side_information = ("source", "next-target")
-
-    assert information_of(Both) == ("source", "parents", "relations")
-    assert information_of(Both, training=False) == ("source", "parents")
-    assert information_of(Target) == ("source",)
-    assert (is_causal(Target), is_causal(Context)) == (False, True)

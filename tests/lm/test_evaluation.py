@@ -135,24 +135,6 @@ def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
         assert perplexity(model, corpus, per_document=True, **how).tags == found.tags
 
 
-@pytest.mark.parametrize("name", ["drnnlm", "codclm", "rnnlm"])
-def test_of_passages_the_last_sentence_is_counted_given_the_others(name: str) -> None:
-    """−log p of each last sentence is that of the passage less that of the passage without it."""
-    model, sentences = model_of(name), [[3, 4, 5], [4], [3, 3], [5, 4, 3, 3], [4, 5], [3] * 5]
-    corpus = Corpus.of([sentences]).in_passages(3)
-    expected = [
-        perplexity(model, Corpus.of([sentences[k : k + 3]])).nats
-        - perplexity(model, Corpus.of([sentences[k : k + 2]])).nats
-        for k in (0, 3)
-    ]
-    found = perplexity(model, corpus, per_document=True)
-    assert found.documents is not None
-    assert [own.nats for own in found.documents] == pytest.approx(expected, rel=1e-5)
-    assert [own.tokens for own in found.documents] == [2, 5]
-    assert (found.sentences, found.tokens) == (2, 7)
-    assert perplexity(model, corpus).nats == found.nats == pytest.approx(sum(expected), rel=1e-5)
-
-
 def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_has_some() -> None:
     model = blank(bias={5: -1500.0})  # the word c
     corpus = encode([*[b"a b"] * 20, b"", b"c"], VOCABULARY)

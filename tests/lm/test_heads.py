@@ -25,7 +25,7 @@ from lm.normalisers import log_sums, pair_log_sums
 from lm.vocabulary import END
 from lm.zoo import ZOO
 
-V, H, S = 9, 4, 23
+V = 9
 both_ties = pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 
 

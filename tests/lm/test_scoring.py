@@ -26,7 +26,8 @@ from lm.zoo import ZOO
 
 V = 23
 Lists = list[list[list[int]]]
-NONE = Rows.of(torch.zeros(0, 0))
+
+
 FIRST_ORDER = {
     "bag-input": Composition(BagOfWords, Input, "Wang and Cho 2016, n = 1", ""),
     "bag": Composition(BagOfWords, Output, "", ""),
@@ -266,18 +267,6 @@ def own_roots(lists: Lists) -> Forest:
     return build(Candidates.of(lists), np.arange(len(roots)), roots, len(lists))
 
 
-@given(any_lists)
-def test_columns_hold_the_lists_and_their_parts(lists: Lists) -> None:
-    columns = Candidates.of(lists)
-    assert columns.counts == tuple(map(len, lists))
-    for begin in range(len(lists)):
-        part, whole = columns.part(begin, len(lists)), Candidates.of(lists[begin:])
-        joined, twice = Candidates.joined([part, whole]), Candidates.of(lists[begin:] * 2)
-        for name in ("tokens", "offsets", "lists"):
-            np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
-            np.testing.assert_array_equal(getattr(joined, name), getattr(twice, name))
-
-
 @given(any_lists, st.integers(0, 99))
 def test_nodes_are_the_distinct_prefixes_below_each_root_level_by_level(
     lists: Lists, seed: int
@@ -305,26 +294,6 @@ def test_nodes_are_the_distinct_prefixes_below_each_root_level_by_level(
         for t, w in written
     ]
     np.testing.assert_allclose(sums, np.reshape(truth, sums.shape), rtol=1e-12)
-
-
-@given(any_lists, st.data())
-def test_any_candidates_may_stand_below_any_roots_and_a_list_be_restricted_to(
-    lists: Lists, data: st.DataObject
-) -> None:
-    texts, columns = [tuple(words) for k_best in lists for words in k_best], Candidates.of(lists)
-    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=6)) if texts else []
-    roots = [data.draw(st.integers(0, 2)) for _ in rows]
-    forest = build(columns, np.array(rows, np.int64), np.array(roots, np.int64), 3)
-    ends = [prefix(forest, end) for end in forest.end.tolist()]
-    assert ends == [(root, texts[row]) for row, root in zip(rows, roots, strict=True)]
-    shared = build(columns, np.arange(len(texts)), np.zeros(len(texts), np.int64), 1)
-    for t, k_best in enumerate(lists):
-        if k_best:
-            nodes, own = shared.restricted(shared.end[columns.lists[t] : columns.lists[t + 1]])
-            assert (np.diff(nodes) > 0).all()
-            assert own.levels == own_roots([k_best]).levels
-            assert [prefix(own, i) for i in range(len(own))] == [prefix(shared, i) for i in nodes]
-            assert [prefix(own, end) for end in own.end] == [(0, tuple(c)) for c in k_best]
 
 
 # Words and states at positions

@@ -49,7 +49,8 @@ SCORES = {
     "é": -4.0,
 }
 OF_SCORES = Scores(SCORES, 3, min(SCORES.values()))
-BYTES = {b"<0x%02X>" % n: bytes([n]) for n in range(256)}
+
+
 TEXT = Counter({b"the": 9, b"lamp": 5, b"lamps": 3, b"lit": 4, b"is": 7, b"it": 6, b"\xc3\xa9t": 1})
 words_of_text = st.text(min_size=1).filter(
     lambda w: not set(w) & set(" \n") and w.encode() not in SPECIAL
@@ -146,11 +147,6 @@ def test_pieces_are_learnt_of_a_text_and_lie_in_a_folder_as_json(kind: str, tmp_
         learn(kind, 900, TEXT)
     most = int(str(fault.value).split(" than ")[1].split()[0])
     assert len(learn(kind, most, TEXT)) == most + len(SPECIAL)
-
-
-def test_frequent_pieces_come_first() -> None:
-    found = SubwordVocabulary.of(SCORES, {b"b": 5, b"a": 9}, "unigram")
-    assert [piece.decode() for piece in found.words[:3]] == ["▁a", "▁", "b"]
 
 
 # Files of SentencePiece

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.models import beside, config_of, enlarged
-from torch import Tensor, nn
+from support.models import config_of, enlarged
+from torch import Tensor
 
-from lm.batches import SEGMENTS, segments
+from lm.batches import SEGMENTS
 from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
@@ -26,7 +26,7 @@ from lm.training import trainer as training
 from lm.training.processes import ALONE, Processes
 from lm.training.settings import FAMILIES, Settings
 from lm.training.state import load_training, save_training
-from lm.training.trainer import LEVELS, Trainer, Validation
+from lm.training.trainer import Trainer, Validation
 from lm.vocabulary import Vocabulary
 
 WORDS = tuple(b"w%d" % i for i in range(21))
@@ -311,33 +311,6 @@ def test_stages_have_equal_parts_of_a_time_limit() -> None:
 # Stages
 
 
-@pytest.mark.parametrize("name", ["codclm", "hrnnlm", "dclm-auxiliary", "rnnslm"])
-def test_stages_train_the_parameters_that_the_auxiliary_loss_reaches_or_all(name: str) -> None:
-    model, source = trainer_of(name).model, beside(FEW)
-    part = next(segments(source, [0], streams=1, length=4))
-    reading = read(model, source, part, model.context.start(1))
-    if reading.auxiliary_loss.requires_grad:
-        torch.autograd.backward(reading.auxiliary_loss)
-    upper = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
-    every = {n for n, _ in model.named_parameters()}
-
-    def names(parameters: Iterable[nn.Parameter]) -> set[str]:
-        ids = {id(parameter) for parameter in parameters}
-        return {n for n, p in model.named_parameters() if id(p) in ids}
-
-    assert names(model.context.auxiliary_parameters()) == upper
-    for levels in ("together", "separate"):
-        (stage,) = LEVELS[levels](model)
-        assert (stage.words, stage.sentences, names(stage.parameters)) == (True, True, every)
-        assert len(stage.groups) == 1 + (levels == "separate" and bool(upper))
-    *first, last = LEVELS["two-step"](model)
-    assert last.words
-    if first:
-        assert (first[0].words, first[0].sentences, last.sentences) == (False, True, False)
-        assert names(first[0].parameters) == upper
-        assert names(last.parameters) == every - upper
-
-
 def test_two_steps_train_the_sentence_level_and_freeze_it_at_its_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -435,18 +408,6 @@ def test_every_kind_of_noise_and_every_seed_makes_another_run() -> None:
         finished(trainer)
         ended.append(tensors(trainer))
     assert [same(ended[0], other) for other in ended[1:]] == [True] + [False] * (1 + len(kinds))
-
-
-@pytest.mark.parametrize("noise", [{}, {"dropout": 0.2}, {"negatives": 6}], ids=str)
-def test_noise_depends_on_the_seed_where_the_order_of_documents_does_not(
-    noise: dict[str, Any],
-) -> None:
-    ended = []
-    for seed in (5, 6):
-        trainer = trainer_of("codclm", NOISY, text(1, 0), **{**QUIET, **noise, "seed": seed})
-        finished(trainer)
-        ended.append(tensors(trainer))
-    assert same(*ended) is (noise == {})
 
 
 NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]

@@ -1,12 +1,10 @@
 """The plug-in package, `recipes/adapters/plugin`, installed in a folder, used from the shell."""
 
 import json
-import math
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.packages import install
 from support.world import ROOT, World
 
-from rerank import Document, RerankError
-from rerank.corpus.kbest import KBest
-from rerank.metrics.consensus import PairUtility
+from rerank import Document
 from rerank.scorers.laws import check_scorer
 
 PACKAGE = ROOT / "recipes" / "adapters" / "plugin"
@@ -137,20 +134,21 @@ def test_its_utility_chooses_what_the_same_numbers_in_a_file_choose(here: World)
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([[1.0]], "expected finite numbers (2, 2), found an array (1, 1)"),
-        ([[1.0, math.nan]] * 2, "expected finite numbers (2, 2), found an array (2, 2)"),
-        ([[1.0], [1.0, 2.0]], "expected rows of numbers, found ValueError: "),
-        ("a", "expected rows of numbers, found ValueError: "),
+        ("[[1.0]]", "expected finite numbers (2, 2), found an array (1, 1)"),
+        ("[[1.0, float('nan')]] * 2", "expected finite numbers (2, 2), found an array (2, 2)"),
+        ("[[1.0], [1.0, 2.0]]", "expected rows of numbers, found ValueError: "),
+        ("'a'", "expected rows of numbers, found ValueError: "),
     ],
 )
-def test_what_is_no_utility_names_it(pairs: Any, message: str, here: World) -> None:
-    class Own(PairUtility):
-        def pairs(self, texts: Sequence[str]) -> Any:
-            return pairs
-
-    lists = KBest.of([[("a", {}), ("b", {})]])
-    with pytest.raises(RerankError, match=re.escape(f"utility Own: {message}")):
-        Own(lists).expected(0, np.ones(2) / 2)
+def test_what_is_no_utility_names_it(
+    pairs: str, message: str, here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "from rerank.metrics.consensus import PairUtility\nclass Own(PairUtility):\n"
+    source += f"    def pairs(self, texts):\n        return {pairs}\n"
+    install(here.folder, monkeypatch, source, {"utilities": {"own": "Own"}})
+    here.write("s.jsonl", '{"hypotheses": ["a", "b"]}\n')
+    found = here.run("decode --kbest s.jsonl --search mbr:utility=own")
+    assert (found.exit != 0, f"utility Own: {message}" in found.err) == (True, True), found.err
 
 
 def test_tune_mert_follows_its_metric_with_its_scorers(here: World) -> None:
