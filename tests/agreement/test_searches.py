@@ -429,6 +429,8 @@ def test_a_trace_explains_each_choice(name: str, here: World) -> None:
             assert [*row["features"].values()] == [near(value, source) for value in one.values()]
             assert row["weighted"]["sparse"] == sparse
             assert sum(row["weighted"].values()) == pytest.approx(row["total"])
+            assert row["first"] == 0
+            assert sum(row["over_first"].values()) == pytest.approx(own[k] - own[0], abs=4e-3)
             alone, lone = row["alone"], totals(name, d, t, ())
             if source.order == 0 or paired in source.features:  # a file has no pairs without one
                 assert alone is None

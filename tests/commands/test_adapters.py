@@ -30,9 +30,7 @@ def scores(world: World, options: str = "") -> list[float]:
     return [float(re.findall(r"g= (\S+)", line)[0]) for line in lines]
 
 
-def test_scores_are_of_the_adapter_that_is_given_and_caches_are_never_mixed(
-    adapted: World,
-) -> None:
+def test_scores_are_of_the_adapter_that_is_given_and_caches_are_never_mixed(adapted: World) -> None:
     from lm.causal_folder import open_causal_model
 
     def truth(folder: str | None) -> list[float]:

@@ -105,23 +105,6 @@ def test_shards_that_vanish_while_they_are_counted_do_not_count(
     assert (found["shards"], found["bytes"], found["groups"]) == (0, 0, [])
 
 
-@pytest.mark.parametrize(("fault", "damaged"), [(FileNotFoundError, False), (OSError, True)])
-def test_a_shard_that_cannot_be_read_is_computed_again(
-    fault: type[OSError], damaged: bool, filled: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores, read = filled.text("out"), Path.read_bytes
-
-    def failing(path: Path) -> bytes:
-        if path.suffix == ".scores":
-            raise fault
-        return read(path)
-
-    monkeypatch.setattr(Path, "read_bytes", failing)
-    said = filled.ok(SCORE).err
-    assert ("damaged score cache shard, computed again" in said) == damaged
-    assert ("tokens scored" in said, filled.text("out")) == (True, scores)
-
-
 def test_the_folder_that_is_named_is_used_shown_and_cleared(filled: World) -> None:
     filled.ok(SCORE, "--cache", "own")
     assert filled.ok("cache info --cache own --format json").json["shards"] == 2

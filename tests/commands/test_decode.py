@@ -140,13 +140,6 @@ def test_a_signature_names_lists_models_weights_files_and_documents(
     assert all(part.startswith("scores:m=") for part in changed)
 
 
-def test_minimum_bayes_risk_over_samples_needs_neither_weights_nor_scores(world: World) -> None:
-    samples = ["the lamp is lit", "a lamp burns", "the lamp is lit", "it rains", "rain", "it rains"]
-    world.write("samples", samples)
-    command = "decode --kbest samples --kbest-format flat:3 --no-docs one --search mbr --out -"
-    assert world.ok(f"{command} --utility chrf").lines == [samples[0], samples[3]]
-
-
 DEFAULTS = [  # option, a search that uses it, and its default where the help does not state a value
     ("--search", "", "auto"), ("--beam", "beam", ""), ("merge", "survivors", ""),
     ("particles", "smc --alpha 1", ""), ("resampling", "smc:ess=1 --alpha 1", ""),

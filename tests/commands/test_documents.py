@@ -166,14 +166,6 @@ def figures(world: World, command: str) -> Any:
 PLAIN = "--tokenize 13a --docs docs --ref ref --baseline base X"
 
 
-def test_systems_in_json_lines_are_those_of_xml(sets: World) -> None:
-    shown = [
-        sets.ok(f"check --systems {file} --docs t.xml --ref t.xml").out.partition("\n")[2]
-        for file in ("t.xml", "own.jsonl", "mixed.jsonl", "parts.jsonl")
-    ]
-    assert shown == shown[:1] * 4
-
-
 def test_the_limit_of_json_lines_is_of_the_texts_that_are_kept(world: World) -> None:
     line = json.dumps({"doc": "d", "ref": "a", "spans": " " * (15 << 20)}).encode() + b"\n"
     world.write("ref.jsonl.gz", gzip.compress(line * 9, 1))
@@ -308,12 +300,6 @@ def cache(sets: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return sets
 
 
-def test_a_cached_test_set_brings_references_and_documents(cache: World) -> None:
-    name = "sacrebleu:wmt23/ru-en"
-    found = figures(cache, f"--ref {name}#refA --docs {name} --baseline base X")
-    assert found == figures(cache, PLAIN)
-
-
 def test_sources_of_a_cached_test_set_are_those_of_its_file(cache: World) -> None:
     command = "first --kbest kbest --docs docs --missing source --source"
     cache.write("kbest", cache.lines("kbest")[2:])
@@ -429,13 +415,6 @@ def test_figures_of_interleaved_documents_are_those_of_sorted_ones(mixed: World)
     assert mixed.run(f"check {MIXED} --ref mixed.ref").exit == 0
 
 
-def test_weights_tuned_on_interleaved_documents_are_those_of_sorted_ones(mixed: World) -> None:
-    for given, ref, out in ((SORTED, "ref", "one"), (MIXED, "mixed.ref", "two")):
-        mixed.ok(f"tune-mert {given} --ref {ref} --start s.json --out {out}.json")
-    bleu = [mixed.json(f"{out}.json")["provenance"]["bleu"] for out in ("one", "two")]
-    assert bleu[0] == bleu[1]
-
-
 @pytest.mark.parametrize("command", ["decode --weights s.json", "check --ref mixed.ref"])
 def test_without_the_option_interleaved_documents_are_refused_with_it_as_cure(
     command: str, mixed: World
@@ -497,13 +476,6 @@ def test_check_takes_the_documents_of_the_reference_as_tuning_does(sets: World) 
     lines = [{"document": name, "ref": text} for name in TEXTS for text in TEXTS[name]]
     sets.write("ref.jsonl", map(json.dumps, lines))
     assert "documents   2 of 2 sentences" in sets.ok("check --kbest kbest --ref ref.jsonl").out
-
-
-def test_documents_that_only_the_reference_has_are_announced(sets: World) -> None:
-    command = "tune-mert --kbest kbest --ref t.xml#A --out w.json"
-    said = "documents: those of t.xml#A, in its order, which must be that of the list's source"
-    assert said in sets.ok(command).err
-    assert said not in sets.ok(f"{command} --docs docs").err
 
 
 # References: what is worth a warning

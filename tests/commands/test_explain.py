@@ -42,25 +42,6 @@ def trace(world: World) -> World:
     return world
 
 
-def test_a_run_is_counted(trace: World) -> None:
-    """By hand: three of four texts changed, each of them another without context."""
-    found = trace.ok("explain t --format json").json
-    names = ("documents", "sentences", "changed", "by_context")
-    assert [found[name] for name in names] == [2, 4, 3, 3]
-    assert found["features"] == {
-        "LM0": {"added_most": 2, "mean": pytest.approx(1.25 / 3)},
-        "lm": {"added_most": 1, "mean": pytest.approx(0.75 / 3)},
-    }
-    assert found["words"] == [["was", "is", 2], ["", "no", 1]]
-    assert found["shown"] == []
-    text = trace.ok("explain t").out
-    assert text.startswith(
-        "2 documents, 4 sentences, 3 changed (75.0%); 3 would be another without context\n"
-    )
-    for row in ("LM0 2 66.7% +0.417", "lm 1 33.3% +0.250", "was is 2", "(nothing) no 1"):
-        assert row.split() in [line.split() for line in text.splitlines()]
-
-
 SHE = """\
 document b, sentence 0
   source      das

@@ -232,9 +232,7 @@ def test_an_xz_header_that_asks_for_gigabytes_is_refused(world: World) -> None:
     assert "Memory usage limit" in world.run(FIRST).err
 
 
-def test_a_file_of_one_endless_line_is_unpacked_only_up_to_the_limit_of_lines(
-    world: World,
-) -> None:
+def test_a_file_of_one_endless_line_is_unpacked_only_up_to_the_limit_of_lines(world: World) -> None:
     world.write("list", gzip.compress(b" " * (1 << 27), 1))
     tracemalloc.start()
     try:

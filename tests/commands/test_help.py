@@ -254,12 +254,6 @@ def test_a_warning_of_another_module_stays_a_warning(somebody: World) -> None:
         assert somebody.run(f"{DECODE} --search bad -q").exit == 1
 
 
-def test_only_commands_with_lists_are_told_to_read_fewer_candidates(somebody: World) -> None:
-    train = "train-lm --model large --train dev.ref --valid dev.ref --out lm -q"
-    found = somebody.run(train)
-    assert (found.exit, found.err) == (1, "rerank: out of memory\n")
-
-
 def test_a_file_that_shadows_a_package_is_named_in_one_line(world: World) -> None:
     path = world.write("decoders/__init__.py", "raise RuntimeError('run by mistake')\n")
     found = world.process("list decoders")
@@ -319,17 +313,6 @@ def test_members_of_other_packages_are_listed_but_not_loaded(
             assert "of package (unknown) ignored: the name is built in" in found.err
 
 
-@pytest.mark.parametrize("columns", [60, 100])
-def test_the_text_of_a_list_has_its_words_within_the_width_of_the_terminal(
-    columns: int, world: World
-) -> None:
-    rows = world.ok("list decoders --format json").json
-    text = world.ok("list decoders", COLUMNS=str(columns)).out
-    assert max(map(len, text.splitlines())) <= columns
-    for row in rows:
-        assert {row["name"], *row["options"], *row["source"].split()} <= {*text.split()}
-
-
 def test_numbers_of_parameters_follow_the_sizes_that_are_given(world: World) -> None:
     """2³⁰ words of 2¹⁶ numbers, 256 TiB, are counted without memory."""
     found = {
@@ -360,18 +343,6 @@ def test_two_packages_with_one_name_are_a_fault(
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: both[:1])
     found = world.run(f"{EVALUATE} -m own")
     assert "metric 'own', a:Own, cannot be loaded: ModuleNotFoundError: No mod" in found.err
-
-
-def test_help_of_an_option_has_its_details_and_keys(world: World) -> None:
-    page = " ".join(world.ok("help lm", COLUMNS="80").out.split())
-    assert "made by train-lm: features NAME" in page
-    assert "document-cache share, as 0.1" in page
-    assert page.endswith("See also: rerank list models")
-    assert world.ok("help decode").out.startswith("Usage: rerank decode")
-    assert "  agreement, align, " in world.ok("help").out
-    found = world.run("help serch")
-    assert (found.exit, found.out) == (2, "")
-    assert "no page of help about 'serch'; did you mean search" in found.err
 
 
 @every_command

@@ -12,8 +12,6 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 from support.world import World
 
 import rerank
@@ -52,19 +50,6 @@ def test_a_source_line_is_a_candidate_as_if_the_list_had_it(command: str, gap: W
     gap.write("apart", "x\ny\nx\ny\n")
     found = gap.ok(f"{command.format('gap', qe='qe')} {SOURCE}").out
     assert found == gap.ok(command.format("whole", qe="qe.whole")).out
-
-
-@pytest.mark.parametrize("model", ["ccdclm"])
-def test_models_score_it_as_if_the_list_had_it(
-    model: str, gap: World, model_folders: Mapping[str, Path]
-) -> None:
-    command = f"decode {GIVEN} --weights v.json --lm lm={model_folders[model]} --no-cache"
-    one = gap.ok(f"{command} --kbest gap {SOURCE} --kbest-out one --summary one.json").out
-    two = gap.ok(f"{command} --kbest whole --kbest-out two --summary two.json").out
-    assert (one, gap.text("one")) == (two, gap.text("two"))
-    summaries = [gap.json("one.json"), gap.json("two.json")]
-    assert summaries[0]["score"] == summaries[1]["score"]
-    assert ["missing:source" in s["signature"] for s in summaries] == [True, False]
 
 
 def test_without_the_option_the_output_has_an_empty_line(gap: World) -> None:
@@ -274,8 +259,6 @@ OUTPUTS = {
     "C": ("the lamp burns", "it is  light", "who knows", "she went away"),
 }
 SYSTEMS = "--docs dev.docs " + " ".join(f"--systems {name}={name}.txt" for name in OUTPUTS)
-CONSENSUS = [f"consensus{metric}=" for metric in ("bleu", "chrf", "docbleu")]
-LABELS = ["sysA=", "sysB1=", "sysC=", "votes=", *CONSENSUS]
 
 
 @pytest.fixture
@@ -285,27 +268,6 @@ def systems(world: World) -> World:
     world.write("ref", "the lamp is lit now\nit gives light\nwho knows that\nshe left us\n")
     world.weights("votes.json", {"votes": 0.25, "consensusbleu": 0.01, "sysC": 0.5})
     return world
-
-
-def test_equal_outputs_are_one_candidate_with_votes_indicators_and_consensus(
-    systems: World,
-) -> None:
-    """Consensus is the mean score of sacrebleu against the outputs of the others."""
-    rows = [line.split(" ||| ") for line in systems.ok(f"score {SYSTEMS}").lines]
-    assert len(rows) == 10
-    metrics = BLEU(tokenize="none", effective_order=True), CHRF()
-    for number, text, features, *_ in rows:
-        outputs = [" ".join(lines[int(number)].split()) for lines in OUTPUTS.values()]
-        assert features.split()[::2] == LABELS
-        values = list(map(float, features.split()[1::2]))
-        assert values[:4] == [*(float(one == text) for one in outputs), outputs.count(text)]
-        outputs.remove(text)
-        for value, metric in zip(values[4:6], metrics, strict=True):
-            scores = [metric.sentence_score(text, [one]).score for one in outputs]
-            assert value == pytest.approx(sum(scores) / 2, rel=1e-8)
-    assert [row[1] for row in rows if row[0] == "1"] == ["it gives light", "it is light"]
-    shifted = systems.ok(f"score {SYSTEMS} --first-id 1").lines
-    assert [line.split(" ", 1)[0] for line in shifted] == [str(int(row[0]) + 1) for row in rows]
 
 
 @pytest.mark.parametrize("names", [("系統二", "系統一"), ("Müller", "Möller"), ("b-1", "b1")])
@@ -328,14 +290,6 @@ def test_features_of_systems_are_the_same_in_any_order_of_them(
         found.add((*sorted(features), *world.lines("o")))
     assert len(found) == 1
     assert len({*re.findall(r"sys\w+", str(found))}) == 2
-
-
-@pytest.mark.parametrize("feature", ["sysA", "sysB1", "sysC"])
-def test_the_indicator_of_a_system_alone_chooses_its_outputs(feature: str, systems: World) -> None:
-    systems.weights("w.json", {feature: 1.0})
-    found = systems.ok(f"decode {SYSTEMS} --weights w.json --default-weight 0").lines
-    name = {"sysA": "A", "sysB1": "B-1", "sysC": "C"}[feature]
-    assert found == [" ".join(line.split()) for line in OUTPUTS[name]]
 
 
 def test_the_lists_are_decoded_as_the_same_lists_of_a_file(
@@ -415,18 +369,3 @@ def test_labels_are_of_letters_and_digits_and_all_different(systems: World) -> N
         "sysX156acec=",
         "sys43081c5=",
     ]
-
-
-def test_a_tuning_begins_with_one_of_the_systems_and_names_them(systems: World) -> None:
-    command = f"tune-mert {SYSTEMS} --ref ref --out w.json"
-    run = systems.ok(command)
-    made = systems.json("w.json")["provenance"]
-    bleu, references = BLEU(tokenize="none", force=True), [systems.lines("ref")]
-    own = {name: bleu.corpus_score(list(x), references).score for name, x in OUTPUTS.items()}
-    assert made["systems"] == pytest.approx(own)
-    assert "corpus BLEU of each system on these documents: " in run.err
-    assert str(made["start"]).endswith("the system A")
-    assert [one["file"] for one in made["inputs"]][:3] == [f"{name}.txt" for name in OUTPUTS]
-    systems.weights("start.json", {"sysB1": 1.0, "consensusbleu": 0.1})
-    systems.ok(f"{command} --start start.json")
-    assert "start" not in systems.json("w.json")["provenance"]

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -343,17 +342,6 @@ def test_scores_are_not_taken_from_a_scorer_that_changed(
         assert ("from the cache" in here.ok(run).err) == cached
 
 
-def test_a_run_stopped_before_there_are_scores_to_keep_has_saved_nothing(
-    here: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*given: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(import_module("somebody").Repeats, "score", stopped)
-    found = here.run(f"{DECODE} --scorer again=again")
-    assert (found.exit, "interrupted; nothing was saved" in found.err) == (130, True)
-
-
 LOUD = """
 import os, sys
 
@@ -405,10 +393,15 @@ def test_decode_searches_with_the_decoder_of_a_package_unless_its_name_is_built_
     assert here.ok(f"{DECODE} --search beam").lines == ["a lamp is lit", "it gives"]
 
 
-def test_a_model_of_a_package_is_trained_and_scores(here: World) -> None:
+def test_a_model_of_a_package_is_trained_and_scores(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here.write("text", "a lamp is lit\nit gives light\n\nthe lamp\na lamp gives light\n")
     here.ok("train-lm --model sums --train text --valid text --out lm --embed 4 --hidden 4"
             " --epochs 1 -q")  # fmt: skip
     here.weights("w.json", {"LM0": 0, "own": 1, "ownoov": 0})
     assert len(here.ok(f"{DECODE} --lm own=lm").lines) == 2
     assert "|ctx:1|lm:own=" in here.json("s.json")["signature"]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [])
+    found = here.run("perplexity --lm lm text")
+    assert (found.exit, "no model 'sums'" in found.err) == (3, True)

@@ -123,17 +123,6 @@ def test_the_answers_before_a_fault_are_not_asked_again(world: World) -> None:
     assert len(asked(world)) == 3
 
 
-def test_weights_state_the_program_its_version_and_the_digest(world: World) -> None:
-    world.write("qe.py", ESTIMATOR)
-    world.ok(f"{TUNE} --select none --source dev.src --scorer qe={QE},window=2")
-    stated = json.loads(world.text("tuned.json"))["provenance"]["scorers"]["qe"]
-    assert (stated["program"], stated["version"], stated["window"]) == ("toy", "1", 2)
-    found = world.ok(
-        f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
-    )
-    assert f"scorers:qe={stated['digest'][:8]}|" in found.err
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_no_program_is_left_behind_by_a_run_that_is_stopped(number: int, world: World) -> None:
     start = "import os, subprocess, sys, time\nsubprocess.Popen(['sleep', '99'])\n"

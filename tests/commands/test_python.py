@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.models import save_models
-from support.world import WORDS, World
+from support.world import World
 
 import rerank
 from decoders.arrays import Pairwise
@@ -118,24 +117,6 @@ def test_results_are_those_of_the_same_documents_in_files(
     assert [result.to_dict() for result in read] == told
     reverse = reranker.decode(given[::-1])[::-1]
     assert [(one.choices, one.score) for one in reverse] == [(o.choices, o.score) for o in results]
-
-
-def test_language_models_score_as_in_the_shell(
-    world: World, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    lists: list[Sentences] = [
-        [[("the lamp", {"tm": -1.0}), ("a lamp", {"tm": 0.0})], [("it is lit", {"tm": 0.0})]],
-        [[("no light", {"tm": 0.5}), ("she burns", {"tm": 0.0}), ("it", {"tm": -0.5})]],
-    ]
-    folder, weights = tmp_path_factory.mktemp("lm"), {"tm": 1.0, "lm": 0.5, "lmoov": -1.0}
-    save_models({"ccdclm": folder}, WORDS[:9], 4, 6, oov_rate=0.25)
-    given = [Document(f"d{d}", found) for d, found in enumerate(lists)]
-    write(world, given)
-    world.weights("w.json", weights)
-    world.ok(f"decode --kbest kbest --docs docs --lm lm={folder} --weights w.json --summary s")
-    results = Reranker(weights, lm={"lm": folder}, no_cache=True, beam=8).decode(given)
-    told = [(one["choices"], one["score"]) for one in world.json("s")["documents"]]
-    assert [([*one.choices], one.score) for one in results] == told
 
 
 @pytest.mark.parametrize("pmi", ["", ",pmi=yes"])
@@ -356,18 +337,6 @@ def test_what_notebooks_show_is_escaped(outputs: Any) -> None:
 # Reading
 
 
-@pytest.mark.filterwarnings("ignore:.*feature without weight:rerank.RerankWarning")
-def test_lists_are_made_of_the_outputs_of_systems_and_read_again(world: World) -> None:
-    outputs = {"A": ["the cat", "it sleeps"], "B": ["a cat", "he sleeps"]}
-    systems = {name: world.write(name, lines) for name, lines in outputs.items()}
-    documents = rerank.read(systems=systems, no_docs="one")
-    for _ in range(2):
-        (document,) = documents
-        assert document.texts == [["the cat", "a cat"], ["it sleeps", "he sleeps"]]
-    results = Reranker({"sysB": 1.0}, default_weight=0).decode(documents)
-    assert [result.texts for result in results] == [("a cat", "he sleeps")]
-
-
 def test_lists_in_another_encoding_and_their_side_information_are_read(world: World) -> None:
     lines = "0 ||| un café ||| tm= 1 ||| 1\n0 ||| café ||| tm= 0 ||| 0\n"
     world.write("list", lines.encode("latin-1"))
@@ -411,15 +380,6 @@ def test_lines_about_a_run_go_to_the_logger(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level("INFO", logger="rerank"):
         Reranker({"tm": 1.0}).decode([TALK])
     assert caplog.messages[0].startswith("search: viterbi, exact")
-
-
-def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None:
-    sentences: Sentences = [[("a b", {"x": 1.0}), ("b c", {"x": 3.0}), ("b c d", {"x": 2.0})]]
-    (result,) = Reranker({"x": 0.0}, search="mbr").decode([Document("d", sentences)])
-    assert result.texts == ("b c",)  # it shares most words with the others
-    plain = Document("d", [["a b", "b c", "b c d"], "e"])
-    (result,) = Reranker({}, search="mbr").decode([plain])
-    assert result.texts == ("b c", "e")
 
 
 # What is refused (faults of the shell are rows of the table of faults)
@@ -559,50 +519,6 @@ def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
 
 
 # Tuning and evaluation
-
-
-class Repeats:
-    """A scorer of order 1: words of a candidate that the candidate before it has as well."""
-
-    order = 1
-
-    def score(self, document: Document) -> Pairwise:
-        words = [[{*text.split()} for text in sentence] for sentence in document.texts]
-        return Pairwise(
-            [
-                np.array([[float(len(a & b)) for b in own] for a in before])
-                for before, own in pairwise([[set[str]()], *words])
-            ]
-        )
-
-
-@pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
-def test_a_scorer_of_single_sentences_is_tuned_as_its_values_in_the_list() -> None:
-    texts = [["the cat", "a cat", "the mat"], ["it sat on the mat", "the cat sat on it", "a cat"]]
-    values = [[[-1.0, -1.5, 0.25], [-2.0, 0.5, -2.5]], [[-1.0, 0.0, -2.0], [0.0, -1.0, 1.0]]]
-    lists: list[list[Sentences]] = [[], []]
-    for numbers in values:
-        lined = [[*zip(*one, strict=True)] for one in zip(texts, numbers, strict=True)]
-        lists[0].append([[(text, {"tm": tm}) for text, tm in own] for own in lined])
-        lists[1].append(
-            [[(text, {"tm": tm, "short": -len(text.split())}) for text, tm in own] for own in lined]
-        )
-    scorers: list[Any] = [{"short": short, "repeats": Repeats()}, {"repeats": Repeats()}]
-    start = {"tm": 0.5, "short": -0.25, "repeats": -0.25}
-    references = [["the mat", "the cat sat on a mat"]] * 2
-    one, other = (
-        rerank.tune(
-            [Document(f"d{d}", sentences) for d, sentences in enumerate(own)],
-            references,
-            start=start,
-            scorers=given,
-            select="none",
-        ).dense
-        for own, given in zip(lists, scorers, strict=True)
-    )
-    assert {*one} == {*other} == {*start}
-    assert all(one[name] == pytest.approx(other[name]) for name in start)
-    assert any(one[name] != pytest.approx((weight,)) for name, weight in start.items())
 
 
 @pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")

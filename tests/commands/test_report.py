@@ -368,22 +368,6 @@ def test_of_many_changed_sentences_the_first_of_each_document_are_shown(world: W
     assert text.count("1,700 of 1,700 sentences changed, of which the first 1,666 are shown") == 3
 
 
-def test_another_decoding_takes_the_place_of_the_first_candidates(traced: World) -> None:
-    plain = traced.ok(f"{REPORT} --format json").json
-    first = [json.loads(line) for line in traced.lines("t")]
-    for one in first:
-        one |= {"chosen": 0, "over_first": {}, "weighted": {"LM0": 0.5}}
-        one["texts"]["chosen"] = one["texts"]["first"]
-    traced.write("first", map(json.dumps, first))
-    other = traced.ok(f"{REPORT} --baseline first --format json").json
-    assert other["evaluation"] == plain["evaluation"]
-    assert other["documents"] == plain["documents"]
-    assert other["explanation"]["features"] == plain["explanation"]["features"]
-    same = traced.ok(f"{REPORT} --baseline t --format json").json
-    assert same["explanation"]["changed"] == 0
-    assert same["evaluation"]["systems"][1]["difference"] == 0
-
-
 def test_what_features_add_over_a_trace_of_other_weights_is_told_by_the_own_scores(
     world: World,
 ) -> None:
@@ -504,12 +488,6 @@ def test_other_outputs_stand_beside_the_decoding(traced: World) -> None:
     assert f"poor BLEU 0.00 (chosen leads by +{lead['difference']:.2f})" in shown.text
     assert "gain of poorgain of same" in shown.text
     assert "gain of poor" not in page(traced).text
-
-
-def test_other_outputs_have_texts_without_references(traced: World) -> None:
-    traced.write("poor", ["no such text"] * 24)
-    shown = Page(traced.ok("report --trace t --docs docs --beside poor=poor").out)
-    assert "poorno such text" in shown.text
 
 
 @pytest.mark.parametrize(

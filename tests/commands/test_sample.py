@@ -37,15 +37,6 @@ def test_the_text_is_what_lm_draws_on_standard_output_with_counts_beside_it(worl
     assert world.ok(command.replace("--seed 7", "--seed 8")).out != found.out
 
 
-def test_a_text_is_continued_and_not_written(world: World) -> None:
-    world.model("codclm")
-    world.write("start", ["the lamp is lit", "she burns"])
-    command = "sample --lm lm --documents 5 --sentences 1 -q"
-    plain, continued = world.ok(command), world.ok(command, "--start", "start")
-    assert plain.out != continued.out
-    assert continued.out.count("\n") == 9
-
-
 def test_drawn_documents_end_where_the_start_begins_if_they_are_read_from_the_end(
     world: World,
 ) -> None:

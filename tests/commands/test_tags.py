@@ -1,7 +1,6 @@
 """`perplexity --tags`: figures of each tag, and files that do not fit the text."""
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -73,20 +72,6 @@ def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: Worl
         assert "words" not in own
     ends = found["end_of_sentence"]["nats"]
     assert sum(map(sum, nats.values())) + ends == pytest.approx(found["nats"], rel=1e-5)
-
-
-def test_people_read_a_row_for_each_tag_and_for_ends_of_sentences(tagged: World) -> None:
-    rows = tagged.ok("perplexity --lm rnnlm text --tags tags --device cpu").out.splitlines()
-    cells = [re.split(r"\s{2,}", row.strip()) for row in rows if row]
-    assert cells[0] == ["tag", "words", "OOV", "nats per token", "perplexity", "mean of words"]
-    assert [row[0] for row in cells[2:8]] == ["D", "V", "A", "N", "P", "</s>"]
-    assert [len(row) for row in cells[2:8]] == [6] * 5 + [5]  # ends are no words
-
-
-def test_a_bag_of_words_has_no_end_beside_its_tags(tagged: World) -> None:
-    found = tagged.ok("perplexity --lm rnnslm text --device cpu --tags tags --format json").json
-    assert found["end_of_sentence"] is None
-    assert sum(own["nats"] for own in found["tags"].values()) == pytest.approx(found["nats"])
 
 
 @pytest.mark.parametrize(

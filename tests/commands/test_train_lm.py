@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,7 @@ from support.texts import TRAIN, documents_of, unigram_perplexity, with_texts
 from support.world import World
 
 from lm.checkpoint import SavedModel, load_model
-from lm.composition import Composition
 from lm.training.settings import STRONG
-from lm.zoo import ZOO
-
-OWN = Composition("lm.contexts.bags:BagOfWords", "lm.fusions:Output", "", "", order=1)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +77,6 @@ ATTENTION = "attention --hidden 32 --learning-rate 0.03 --epochs 24 --streams 8"
     ("kind", "model"),
     [
         ("source", "dclm-bilingual-decoupled --encoder bag"),
-        ("source", ATTENTION),
         ("source", f"{ATTENTION} --source-characters"),
         ("topics", "clstm-given-topic"),
     ],
@@ -472,15 +466,6 @@ def test_a_model_with_a_context_begins_as_the_model_without_it(world: World) -> 
     assert float(trained["context.projection.weight"].abs().max()) > 0
 
 
-def test_tensors_with_further_columns_begin_with_those_of_the_model_before(world: World) -> None:
-    before = trained(world, "--model rnnlm", "whole").model.state_dict()
-    found = trained(world, "--model codclm --from whole --learning-rate 1e-20").model.state_dict()
-    wider = {name for name in before if found[name].shape != before[name].shape}
-    assert wider == {"head.projection.weight"}
-    found["head.projection.weight"] = found["head.projection.weight"].tensor_split(2, dim=1)[0]
-    assert all(torch.equal(found[name], tensor) for name, tensor in before.items())
-
-
 def test_a_gated_context_learns_what_only_the_sentence_before_tells(world: World) -> None:
     """Colours are chance and said twice, so that 2^(2/7) = 1.22 is the least without context.
 
@@ -536,23 +521,6 @@ def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: W
     refused = world.run(f"{score} chan=chan")
     assert (refused.exit, ",reverse=yes behind the folder" in refused.err) == (2, True)
     world.ok(f"{score} chan=chan,reverse=yes")
-
-
-def test_a_model_of_another_package_is_trained_and_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its entry point names a composition; without the package its folder is not read."""
-    point = EntryPoint("own", f"{__name__}:OWN", "rerank.models")
-    with monkeypatch.context() as installed:
-        installed.setattr("importlib.metadata.entry_points", lambda group: [point])
-        world.ok(f"{TRAIN} --model own -q")
-        assert measured(world)["perplexity"] < 20
-    found = world.run("perplexity --lm lm valid.txt")
-    assert (found.exit, "no model 'own'" in found.err) == (3, True)
-
-
-def test_all_published_models_have_a_command_line_name(world: World) -> None:
-    assert {*world.ok("list models").out.split()} >= {*ZOO}
 
 
 # Subword units

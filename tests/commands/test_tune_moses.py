@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import re
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -260,9 +259,3 @@ def test_the_optima_found_are_counted_and_ranked(extracted: World) -> None:
     assert made(extracted)["bleu"] == pytest.approx(most, abs=1e-9)
     inputs = [one["file"] for one in made(extracted)["inputs"]]
     assert inputs == ["features.dat", "scores.dat", "init.opt"]
-
-
-@pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
-def test_the_objective_around_the_weights_is_drawn(extracted: World) -> None:
-    extracted.ok(PLAIN, "--init", "init.opt", "--plot", "around.svg")
-    assert extracted.text("around.svg").startswith("<?xml")

@@ -43,10 +43,7 @@ class Lists:
         return [texts[int((own @ weights).argmax())] for texts, own in rows]
 
     def score(
-        self,
-        lines: list[str],
-        documents: set[str] | None = None,
-        start: list[str] | None = None,
+        self, lines: list[str], documents: set[str] | None = None, start: list[str] | None = None
     ) -> float:
         """BLEU of the lines of some documents, less the price of another length than a start's."""
         rows = zip(self.docs, lines, self.references, start or lines, strict=True)
@@ -290,16 +287,6 @@ def test_folds_are_documents_or_where_there_are_under_four_blocks_of_lines(
     assert (found["folds"], found["held_out"]) == (folds, {"unit": unit, "number": number})
     truth = bleu(decoded(world, weights="start.json"), world.lines("dev.ref")).score
     assert found["candidates"][0]["held_out"] == pytest.approx(truth, rel=1e-12)
-
-
-def test_where_no_share_is_better_the_start_weights_stay_as_they_are(world: World) -> None:
-    world.draw()
-    found = world.ok(FROM_START)
-    selection = made(world)["selection"]
-    assert max(one["difference"] for one in selection["candidates"]) == 0
-    assert selection["chosen"]["share"] == 0
-    assert dense(world) == {"LM0": (0.5,), "TM0": (0.25, 0.25)}
-    assert "no tuned weights are surely better, so these are kept" in found.err
 
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, "a" * 15 + "b" * 9], ids=["documents", "blocks"])

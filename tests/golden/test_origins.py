@@ -24,18 +24,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from scipy.stats import binomtest
-from support.golden import (
-    ARPA,
-    BASE,
-    DOCUMENTS,
-    GAP,
-    LISTS,
-    OURS,
-    TEXT,
-    TOPICS,
-    WEIGHTS,
-    fill,
-)
+from support.golden import ARPA, BASE, DOCUMENTS, GAP, LISTS, OURS, TEXT, TOPICS, WEIGHTS, fill
 from support.models import scores_of_sentences
 from support.words import WORDS
 from support.world import World

@@ -117,9 +117,7 @@ def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: Worl
         lines = (world.folder / name).read_text().splitlines()
         documents[name] = [lines[i : i + 4] for i in range(0, 40, 4)]
     found = rerank.evaluate(
-        {name: documents[name] for name in ("base", "ours")},
-        documents["ref"],
-        metrics=["pronouns"],
+        {name: documents[name] for name in ("base", "ours")}, documents["ref"], metrics=["pronouns"]
     )
     assert found.systems[1].metrics["pronouns"].score == ours["pronouns"]
     assert [*found.systems[1].metrics] == ["bleu", "pronouns"]

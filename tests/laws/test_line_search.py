@@ -301,7 +301,7 @@ def document_of(seed: int, sizes: list[int], kinds: Sequence[tuple[int, Any]]) -
     ],
     ids=["one", "two", "order 2", "orders 3 and 1", "orders 1 and 2"],
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=SEEDS, sizes=SIZES, weights=VECTORS)
 def test_tables_give_the_path_of_the_decoder_ties_included(
     kinds: Sequence[tuple[int, Any]], seed: int, sizes: list[int], weights: Floats

@@ -32,7 +32,7 @@ from support.world import World
 
 import rerank
 import rerank.metrics.significance as significance
-from rerank.metrics.accuracy import SCORES, accuracies_of_sets, outcomes_of, z_test
+from rerank.metrics.accuracy import accuracies_of_sets, z_test
 from rerank.metrics.significance import (
     bootstrap,
     bootstrap_p_value,
@@ -86,7 +86,7 @@ def rows_of(found: Any, hypotheses: Sequence[str], references: Sequence[Sequence
 Bleu: Any = METRICS["bleu"]
 
 
-class Lowercase(Bleu):
+class Lowercase(Bleu):  # type: ignore[misc]
     """As of `evaluate -m bleu-lc`."""
 
     lowercase = True
@@ -471,9 +471,7 @@ def test_document_consensus_is_the_gain_over_choices_that_no_single_change_bette
                 assert value == pytest.approx(size * gain, abs=1e-6, rel=1e-6)
 
 
-def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(
-    tmp_path: Path,
-) -> None:
+def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(tmp_path: Path) -> None:
     documents = drawn_outputs(4, seed=9)
     truth = {"bleu": BLEU(tokenize="none", effective_order=True), "chrf": CHRF()}
     for texts, found in zip(documents, candidates_of(documents, tmp_path), strict=True):
@@ -684,23 +682,3 @@ def test_z_is_the_difference_over_its_standard_error() -> None:
     pattern = np.tile([-1.0, 1.0], 500) * math.sqrt(999 / 1000)
     published = z_test(83.26 + 3.77 * pattern, 75.32 + 4.42 * pattern)
     assert published == pytest.approx((43.2, 0.0), abs=0.05)
-
-
-LOG_PROBS = np.array([[-2.0, -1.0, -40.0], [-3.0, -1.5, -38.0], [-2.5, -0.5, -39.0]])
-ALONE = np.array([-2.0, -1.5, -41.0])
-
-
-def test_scores_of_next_sentences_are_equation_4_however_small_probabilities_are() -> None:
-    """Score = P(D_d | C_c) / (1/k Σ_j P(D_d | C_j)); all three kinds are in test_lm_eval.py."""
-    found = SCORES["normalised"](LOG_PROBS, ALONE)
-    for d, column in enumerate(np.exp(LOG_PROBS).T):
-        assert np.exp(found[:, d]) == pytest.approx(column / (math.fsum(column) / 3))
-    assert SCORES["normalised"](LOG_PROBS - 5000.0, ALONE) == pytest.approx(found, abs=1e-9)
-    same = np.tile([-0.1, -2.7, -1234.5], (3, 1))
-    assert (SCORES["normalised"](same, same[0]) == 0).all()
-
-
-def test_an_outcome_is_a_choice_in_a_row_and_ties_share_it() -> None:
-    scores = np.array([[2.0, 1.0, 2.0], [0.0, -1.0, -2.0], [3.0, 3.0, 3.0]])
-    assert outcomes_of(scores).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]
-    assert outcomes_of(LOG_PROBS).tolist() == [0.0, 1.0, 0.0]

@@ -43,9 +43,7 @@ def texts_of(document: Text, orders: Any) -> list[tuple[tuple[int, ...], ...]]:
 
 @pytest.mark.parametrize(
     "document",
-    [
-        *([], [[3], [4], [5]], [[5, 6], [5, 6]], [[3, 4], [3], [4], [3]], [[], [3], [], [3], [3]]),
-    ],
+    [*([], [[3], [4], [5]], [[5, 6], [5, 6]], [[3, 4], [3], [4], [3]], [[], [3], [], [3], [3]])],
     ids=str,
 )
 def test_where_there_are_few_other_texts_each_is_there_once(document: Text) -> None:

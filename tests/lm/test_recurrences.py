@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from lm.composition import RECURRENCES, load
-from lm.contexts.attention import Memory, unroll_attentive
 from lm.recurrences import few_rows, gated
-from lm.recurrences.gated import CIFG, CIFG2015, LSTM
+from lm.recurrences.gated import CIFG, LSTM
 from lm.recurrences.simple import OneHotHTanh
 
 KINDS = {name: load(part) for name, part in RECURRENCES.items()}
@@ -93,57 +92,6 @@ def test_the_loops_around_the_kernels_of_cuda_are_those_of_the_processor(
         found.append([states, *torch.autograd.grad((states * direction).sum(), given)])
     for own, expected in zip(*found, strict=True):
         torch.testing.assert_close(own, expected, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("kind", [CIFG, CIFG2015])
-@pytest.mark.parametrize(("layers", "asked"), [(1, 1), (3, 2)])
-def test_a_cell_that_attends_is_the_plain_formula_of_single_steps_in_float64(
-    kind: type[CIFG], layers: int, asked: int
-) -> None:
-    """States, sums and gradients; four sentences of 4 to 1 words, the first one from zeros.
-
-    asked: layers whose states are the query. One sentence has no states to attend to, one has two.
-    """
-    sizes, columns = (4, 2, 2, 1), 4 * asked
-    cell = cell_of(kind, 5, layers).double()
-    shapes = [(9, 12), (4, 3, 2), (4, 3, 12 + columns), (2, columns), (2,)]
-    shapes += [(4, 4)] * (2 * layers)
-    given = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
-    words, keys, values, query, weight, *start = given
-    for state in start:
-        state[0] = 0.0
-    energies = torch.zeros(4, 3, dtype=torch.float64)
-    values[1], energies[1], energies[2, 0] = 0.0, -1e30, -1e30
-    weights = [p for name, p in cell.named_parameters() if name not in ("lower.0", "bias.0")]
-    leaves = [*(tensor.requires_grad_() for tensor in given), *weights]
-
-    def compiled(*_: Tensor) -> tuple[Tensor, ...]:
-        memory = Memory(keys, values, energies, weight)
-        states, sums = unroll_attentive(cell, words, tuple(start), memory, query=query, sizes=sizes)
-        return (*states, sums)
-
-    def by_steps() -> tuple[Tensor, ...]:
-        found, state = [], tuple(start)
-        for own in torch.split(words, [*sizes]):
-            n = len(own)
-            state = tuple(tensor[:n] for tensor in state)
-            q = torch.cat(state[::2], dim=1)[:, -columns:] @ query.T
-            shares = (torch.tanh(keys[:n] + q[:, None]) @ weight + energies[:n]).softmax(dim=1)
-            sums = (shares[:, :, None] * values[:n]).sum(dim=1)
-            state = cell.step(own + sums[:, :12], state)
-            found.append((*state, sums))
-        return tuple(map(torch.cat, zip(*found, strict=True)))
-
-    def with_gradients(found: tuple[Tensor, ...]) -> list[Tensor]:
-        dice = torch.Generator().manual_seed(5)
-        losses = [(x * torch.randn(x.shape, generator=dice)).sum() for x in found]
-        return [*found, *torch.autograd.grad(torch.stack(losses).sum(), leaves)]
-
-    truth = with_gradients(by_steps())
-    for own, expected in zip(with_gradients(compiled()), truth, strict=True):
-        torch.testing.assert_close(own, expected, atol=1e-10, rtol=1e-10)
-    if kind is CIFG:  # the other one is not continuous where a state is zero
-        assert torch.autograd.gradcheck(compiled, leaves, fast_mode=True)
 
 
 def test_weights_start_in_the_ranges_that_their_papers_name() -> None:

@@ -70,11 +70,7 @@ def drawn(seed: int, *sizes: int, longest: int = 8) -> Lists:
 
 @pytest.mark.parametrize(
     ("head", "shape"),
-    [
-        (None, {"recurrence": "cifg", "layers": 2, "tied": False}),
-        ("classes", {}),
-        ("hashed", {}),
-    ],
+    [(None, {"recurrence": "cifg", "layers": 2, "tied": False}), ("classes", {}), ("hashed", {})],
 )
 @given(lists=document)
 @settings(max_examples=5)
@@ -167,10 +163,7 @@ def by_order(engine: ScoringEngine, lists: Candidates, contexts: Rows) -> list[b
     return [scores.tobytes() for scores, _ in after(engine, parts)]
 
 
-@pytest.mark.parametrize(
-    ("name", "head"),
-    [*((n, None) for n in FORMS), ("codclm", "classes")],
-)
+@pytest.mark.parametrize(("name", "head"), [*((n, None) for n in FORMS), ("codclm", "classes")])
 def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
     name: str, head: str | None
 ) -> None:

@@ -25,14 +25,7 @@ from lm.model import DocumentLM
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
 from lm.ngrams.estimation import FALLBACK, KneserNey, count_ngrams
 from lm.reading import entered, read_on
-from lm.subwords import (
-    SEGMENTATIONS,
-    Scores,
-    SubwordError,
-    SubwordVocabulary,
-    learn,
-    read_pieces,
-)
+from lm.subwords import SEGMENTATIONS, Scores, SubwordError, SubwordVocabulary, learn, read_pieces
 from lm.training.settings import Settings
 from lm.training.trainer import Trainer
 from lm.vocabulary import SPECIAL, UNKNOWN

@@ -202,17 +202,6 @@ def test_of_passages_the_loss_is_that_of_the_last_sentence_given_the_others() ->
     assert finished(trainer)[-1].training_nats == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_report_tells_the_loss_since_the_report_before_it_and_leaves_no_trace() -> None:
-    """Reports of single updates average to that of all."""
-    each, whole = (trainer_of("codclm", NOISY, epochs=1, validations=v) for v in (10**6, 1))
-    losses, lengths = [r.training_nats for r in finished(each)], np.diff(TRAIN.sentences) + 1
-    order = ([part.sentences[part.sentences >= 0] for part in parts] for parts in each._updates(0))
-    counts = [sum(lengths[own].sum() for own in parts) for parts in order]
-    (report,) = finished(whole)
-    assert report.training_nats == pytest.approx(np.average(losses, weights=counts))
-    assert same(tensors(each), tensors(whole))
-
-
 def repetitive(documents: int, seed: int) -> Corpus:
     """Documents of five sentences of one word, which is the same in all of them: one of four."""
     rng = np.random.default_rng(seed)
@@ -294,18 +283,6 @@ def two_step(**changes: Any) -> Trainer:
     return trainer_of(
         "hrnnlm", train=FEW, **{"levels": "two-step", "epochs": 2, "validations": 2, **changes}
     )
-
-
-def test_stages_have_equal_parts_of_a_time_limit() -> None:
-    trainer = two_step(minutes=1e-9, epochs=10**6)
-    assert [report.stage for report in finished(trainer)] == ["sentences", "words"]
-    assert trainer.share_done() == 1.0
-    trainer = two_step(minutes=1.0, epochs=10**6)
-    trainer.progress.seconds = 15.0
-    assert trainer.share_done() == 0.5
-    trainer.progress.stage, trainer.progress.first_seconds = 1, 20.0
-    trainer.progress.seconds = 50.0
-    assert trainer.share_done() == 0.75
 
 
 # Stages

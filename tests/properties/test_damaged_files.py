@@ -109,7 +109,7 @@ def three(world: World) -> World:
 
 @pytest.mark.parametrize("name", FILES)
 @settings(
-    max_examples=20,
+    max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())

@@ -83,20 +83,6 @@ def test_attention_in_plain_pytorch_scores_what_the_engine_does(
         assert np.abs(own - other).max() > 0.01
 
 
-def test_particles_are_compared_with_the_best_path(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(ROOT / "recipes" / "bench")
-    searches: Any = import_module("searches")
-    monkeypatch.setattr(searches, "PROBLEMS", 2)
-    monkeypatch.setattr(searches, "LONGEST", 7)
-    searches.particles(3.0)
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
-    found = {row[0]: row[2:] for row in rows if "best path found" in row}
-    assert [*found] == ["| 0", "| 1", "| 2", "| unbounded"]
-    assert found["| 0"][-1] == "2 |"  # of a beam, which is exact there
-
-
 def test_causal_models_are_compared_with_float64(world: World, script: Any) -> None:
     causal.save(world.folder / "gpt", positions=128)
     lists = [["the lamp is lit", "the lamp", "it gives"], ["she is old", "no sea", "he reads"]]

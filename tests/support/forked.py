@@ -44,10 +44,7 @@ class Fork:
 
 
 def start(
-    command: str,
-    at: tuple[int, int] | None = None,
-    terminal: int | None = None,
-    **environment: str,
+    command: str, at: tuple[int, int] | None = None, terminal: int | None = None, **environment: str
 ) -> Fork:
     """`rerank` in the current folder.
 

@@ -216,11 +216,7 @@ class World:
     # Runs
 
     def run(
-        self,
-        command: str | Iterable[object],
-        *more: object,
-        stdin: bytes = b"",
-        **environment: str,
+        self, command: str | Iterable[object], *more: object, stdin: bytes = b"", **environment: str
     ) -> Outcome:
         """`rerank` in this process; the command in shell notation or word by word, then `more`."""
         words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
