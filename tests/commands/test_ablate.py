@@ -124,22 +124,6 @@ def test_a_single_document_has_no_other_one(
     assert names == [kind for kind in KINDS if kind != "another document"]
 
 
-def test_scores_in_a_file_count_as_those_in_the_lists(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
-    lines = drawn.lines("dev.kbest")
-    values = (np.random.default_rng(3).integers(-8, 8, len(lines)) / 4).tolist()
-    drawn.write("qe", values)
-    weights = {"TM0": [0.0, 0.0], "lm": 20.0, "lmoov": -0.5}
-    command = f"{ABLATE} --format json --lm lm={model_folders['codclm']}"
-    drawn.weights("w.json", {**weights, "LM0": 0.0, "qe": 1.0})
-    found = drawn.ok(f"{command} --scores qe=qe").json["systems"]
-    pairs = zip(lines, values, strict=True)
-    drawn.write("dev.kbest", [line.replace("LM0= 0", f"LM0= {value}") for line, value in pairs])
-    drawn.weights("w.json", {**weights, "LM0": 1.0})
-    assert drawn.ok(command).json["systems"] == found
-
-
 def test_a_verdict_says_what_context_and_language_model_are_worth(
     drawn: World, model_folders: Mapping[str, Path]
 ) -> None:

@@ -361,19 +361,3 @@ def test_an_oracle_is_of_the_candidates_that_are_kept(world: World) -> None:
         world.ok(f"{command} {more} --format json").json["oracle"] for more in ("", "--diverse")
     ]
     assert ratios[0] != ratios[1]  # the fourth candidate, which is the reference, is kept or not
-
-
-# Documents as files
-
-
-def test_each_document_is_a_file_of_each_text(world: World) -> None:
-    world.write("dev.docs", "../a\n../a\nb c\nb c\n")
-    (world.folder / "out").mkdir()  # an empty folder is fine
-    run = world.ok("export ours=hyp.txt ref=dev.ref --docs dev.docs --out out")
-    assert "2 documents of 2 texts written to out" in run.err
-    files = {name: text for name, text in world.files().items() if name.startswith("out/")}
-    texts = {f"out/{side}/000{d}.txt" for side in ("ours", "ref") for d in (1, 2)}
-    assert set(files) == {*texts, "out/documents.tsv"}
-    assert world.lines("out/ours/0001.txt") == world.lines("hyp.txt")[:2]
-    assert world.lines("out/ref/0002.txt") == world.lines("dev.ref")[2:]
-    assert world.lines("out/documents.tsv") == ["1\t../a\t2", "2\tb c\t2"]

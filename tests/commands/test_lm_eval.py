@@ -489,6 +489,3 @@ def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
             topic = topics[one["document"]][one["sentence"]]
             of_blocks.setdefault(one["block"], set()).add(topic)
         assert {len(own) for own in of_blocks.values()} == {1}
-
-
-# Items of lists

@@ -115,25 +115,6 @@ def test_a_value_of_a_form_is_refused_with_a_reason(
     assert (found.exit, message in found.err) == (2, True), found.err
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "first --kbest dev.kbest --top +007",
-        "decode --kbest dev.kbest --no-docs one --weights w.ini --search smc --alpha 1 --seed "
-        "9223372036854775807",
-        "decode --kbest dev.kbest --no-docs one --weights w.ini --memory 1.5g",
-        "decode --kbest dev.kbest --no-docs one --weights w.ini --memory 500M",
-        "score --kbest dev.kbest --no-docs each --scores a=./b=c",
-        "evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt --seed 1 -m bleu",
-        "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --length-ratio 0.97 --range "
-        "LM0=:.5 --range TM0_1=-1E-1: --out o.json",
-    ],
-)
-def test_sound_values_arrive(command: str, world: World) -> None:
-    world.write("b=c", "1\n" * 9)
-    world.ok(command)
-
-
 def test_options_of_a_file_are_those_of_the_command_line_which_has_precedence(world: World) -> None:
     texts = 'kbest = "dev.kbest"\nmetric = ["chrf"]\nformat = "text"\n'
     world.write("c.toml", f"{texts}seed = 5\nper-document = true\n")

@@ -230,18 +230,6 @@ def test_evaluate_has_the_values_of_a_program_with_the_tests_of_those_of_a_file(
     assert asked(world) == []
 
 
-def test_a_report_has_the_values_of_a_program_that_evaluate_has(world: World) -> None:
-    world.write("m.py", METRIC)
-    world.ok(f"{DECODE.replace('--out -', '--out o')} --trace t")
-    world.ok("first --kbest dev.kbest --docs dev.docs --out f")
-    asking = f"--source dev.src --metric m={QE.replace('qe.py', 'm.py')} --format json"
-    found = world.ok(f"report --trace t --docs dev.docs --ref dev.ref {asking} --out -")
-    assert re.search("--metric m=command: [0-9]+ answers of toy 1 in", found.err)
-    expected = world.ok(f"evaluate --docs dev.docs --ref dev.ref --baseline f o {asking}").json
-    for own, other in zip(found.json["evaluation"]["systems"], expected["systems"], strict=True):
-        assert own["scores"]["m"]["score"] == pytest.approx(other["scores"]["m"]["score"])
-
-
 def test_a_utility_that_a_program_computes_is_that_of_the_same_numbers_in_a_file(
     world: World,
 ) -> None:

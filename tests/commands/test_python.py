@@ -334,20 +334,6 @@ def test_what_notebooks_show_is_escaped(outputs: Any) -> None:
     assert rerank.choose([])._repr_html_() == "no documents"
 
 
-# Reading
-
-
-def test_lists_in_another_encoding_and_their_side_information_are_read(world: World) -> None:
-    lines = "0 ||| un café ||| tm= 1 ||| 1\n0 ||| café ||| tm= 0 ||| 0\n"
-    world.write("list", lines.encode("latin-1"))
-    world.write("src", ["ein Café"])
-    (document,) = rerank.read("list", no_docs="one", encoding="latin-1", side={"source": "src"})
-    assert document.texts == [["un café", "café"]]
-    assert document.sentences[0][1][1] == {"tm": 0}
-    assert len(document.sentences[0][1][1]) == 1
-    assert document.side["source"] == ["ein Café"]
-
-
 # Warnings, results without documents, lines about a run
 
 

@@ -36,14 +36,6 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_the_eight_strongest_words_of_a_topic_are_shown(world: World) -> None:
-    pytest.importorskip("sklearn")
-    rows = [[f"{'ab'[n // 4 % 2]}{(n + k) % 12}" for k in range(6)] for n in range(96)]
-    world.write("text", [x for n in range(0, 96, 4) for x in (*map(" ".join, rows[n : n + 4]), "")])
-    _, *found = world.ok(f"{LEARN} --topic-model lda --format json").json["topics"]
-    assert [len(one["words"]) for one in found] == [8, 8]
-
-
 def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: World) -> None:
     none, *found = world.ok(f"{LEARN} --topic-model {kind} --format json").json["topics"]
     assert none == {"label": "0", "sentences": 0, "words": []}

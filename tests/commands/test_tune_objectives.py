@@ -223,15 +223,3 @@ def test_documents_without_candidates_count_as_one_more_document(drawn: World) -
     assert "counted as one more document" in drawn.ok(FREE, "--per-document").err
     assert "counted as one more document" in drawn.ok(FREE, "--worst", 50).err
     assert "counted as one more document" not in drawn.ok(FREE).err
-
-
-@pytest.mark.parametrize("name", ["file + chrf", "documents, chrf + bleu", "dear"])
-def test_evaluate_marks_the_metrics_that_were_maximised(small: World, name: str) -> None:
-    objective = OBJECTIVES[name]
-    small.ok(FREE.replace("--shrink 0", "--shrink 1"), *objective.options)
-    small.write("hyp.txt", small.lines("dev.ref"))
-    words = "evaluate --docs dev.docs --ref dev.ref --baseline hyp.txt hyp.txt --format json"
-    system = small.ok(words, "--weights", "out.json").json["systems"][0]
-    for metric in ("bleu", "chrf", "ter"):
-        expected = "optimised" if metric in objective.metrics else "not optimised"
-        assert system["metrics"][metric]["role"] == expected

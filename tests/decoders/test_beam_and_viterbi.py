@@ -91,9 +91,6 @@ def test_what_is_worse_than_the_best_by_more_than_the_threshold_is_dropped() -> 
     assert len(beam(impossible, width=2, threshold=0, n_best=2)) == 2
 
 
-# Parts
-
-
 # What exact search costs, and what it refuses
 
 
@@ -127,14 +124,6 @@ def test_exact_search_serves_what_it_can_afford() -> None:
     for problem, n_best, message in refused:
         with pytest.raises(UnsuitedDecoder, match=message):
             viterbi(problem, n_best=n_best)
-
-
-@pytest.mark.parametrize(
-    ("width", "n_best", "threshold"), [(0, 1, 0), (4, 0, 0), (4, 1, -0.5), (4, 1, np.nan)]
-)
-def test_invalid_options_of_a_beam_are_refused(width: int, n_best: int, threshold: float) -> None:
-    with pytest.raises(ValueError, match="width and n_best of at least 1 and a threshold"):
-        beam(Unary([]), width=width, n_best=n_best, threshold=threshold)
 
 
 def test_invalid_scores_are_refused_by_sentence_even_where_no_path_would_go() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -110,20 +109,3 @@ def test_a_word_reward_is_added_for_each_word() -> None:
         for reward in (0.0, 1.9, 2.1, -2.9, -3.1)
     ]
     assert found == [(1,), (1,), (2,), (1,), (0,)]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"utility": None, "alpha": 1.0}, "mbr needs a utility"),
-        ({"alpha": 0.0}, "scale alpha above 0"),
-        ({"spread": 0.0}, "finite spread above 0 and a finite word reward"),
-        ({"spread": math.inf}, "finite spread above 0 and a finite word reward"),
-        ({"word_reward": math.nan}, "finite spread above 0 and a finite word reward"),
-    ],
-)
-def test_a_missing_utility_and_invalid_numbers_are_refused(
-    options: Mapping[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        mbr(Unary([]), **{"utility": ExactMatch(), "rng": rng(), **options})

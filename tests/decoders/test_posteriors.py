@@ -279,26 +279,6 @@ def test_possible_paths_are_drawn_before_impossible_ones() -> None:
 ONE: Any = Unary([np.zeros(2)])
 POISONED = Unary([np.zeros(2), np.array([0, np.nan])])
 SECOND = HistoryTable([np.zeros(2)], order=2)
-REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    *((ffbs, {name: 0}, "expected") for name in ("samples", "lag", "alpha", "n_best")),
-    *((smc, {"ess_threshold": value}, "expected particles") for value in (-0.1, 1.5)),
-    *((smc, {"temper": value}, "expected particles") for value in (-0.1, 1.1)),
-    (smc, {"particles": 0}, "expected particles"),
-    (smc, {"resampling": "best"}, "'best'; there are systematic, stratified, residual, multinomi"),
-    (smc, {"lag": 0}, "a lag of at least 1"),
-    *((smc, {"alpha": alpha}, "scale alpha above 0") for alpha in (0.0, math.nan, math.inf)),
-    (random_beam, {"width": 4, "n_best": 0}, "1 <= n_best <= width"),
-    (random_beam, {"width": 4, "n_best": 5}, "1 <= n_best <= width, found n_best 5, width 4"),
-    (random_beam, {"width": 1, "alpha": -1.0}, "scale alpha above 0"),
-]
-
-
-@pytest.mark.parametrize(
-    ("decoder", "options", "message"), REFUSED, ids=lambda v: v if isinstance(v, str) else None
-)
-def test_invalid_options_are_refused(decoder: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        decoder(ONE, rng=rng(), **{"alpha": 1.0, **options})
 
 
 def test_exact_sums_refuse_other_orders_scales_and_invalid_scores() -> None:

@@ -82,9 +82,6 @@ def test_rounding_of_the_shares_neither_loses_offspring_nor_names_a_particle_tha
     assert scheme(np.array([1.0]), 9, rng(1)).tolist() == [9]
 
 
-# Sums in logarithms
-
-
 # Draws
 
 

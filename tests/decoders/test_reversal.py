@@ -27,7 +27,7 @@ from decoders.arrays import HistoryTable, WeightedSum
 from decoders.batching import conditional_scores, path_score
 from decoders.problem import Array, DocumentProblem, ScoreError
 from decoders.result import Direction
-from decoders.reversal import ReversedUtility, direction_of, own_scores, reversed_problem
+from decoders.reversal import direction_of, own_scores, reversed_problem
 from decoders.search import decode, decode_all
 from decoders.sweeps import best_starts
 from decoders.table import DECODERS, Options
@@ -191,18 +191,6 @@ def test_a_fault_of_a_reversed_search_is_located_in_the_document(
         decode_all([good, bad], "beam")
     fault = raised.value
     assert (fault.position, fault.sentence, fault.candidate, fault.part) == (1, sentence, 1, 0)
-
-
-def test_the_utility_of_a_reversed_problem_counts_sentences_from_the_last() -> None:
-    class Places:
-        def expected(self, t: int, marginals: Array) -> Array:
-            return marginals + t
-
-        def words(self, t: int) -> Array:
-            return np.array([float(t)])
-
-    turned = ReversedUtility(Places(), 5)
-    assert (turned.expected(1, np.zeros(2)).tolist(), turned.words(0).tolist()) == ([3, 3], [4])
 
 
 # Both directions: sweeps

@@ -13,8 +13,8 @@ from support.problems import BothSides, ExactMatch, pairs, second, unary, unboun
 from decoders.arrays import Unary
 from decoders.laws import SCALED
 from decoders.problem import Chain, DocumentProblem, UnsuitedDecoder
-from decoders.search import ScaleMissing, decode
-from decoders.table import DECODERS, Options, choose, named
+from decoders.search import decode
+from decoders.table import DECODERS, Options, choose
 
 UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second))
 TABLE = unbounded((3, 3, 3), 11)
@@ -66,28 +66,6 @@ def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(n
     assert {*row.options} <= keywords <= {*row.options, "start"}
 
 
-class Visits(Chain):
-    """A problem of order 1, which notes the most histories after which scores are asked for."""
-
-    order, most = 1, 0
-    lengths = tuple(PAIRS.lengths)
-
-    def pairwise(self, t: int) -> Any:
-        return PAIRS.pairwise(t)
-
-    def extend(self, states: Any, t: int) -> Any:
-        self.most = max(self.most, len(states))
-        return super().extend(states, t)
-
-
-@pytest.mark.parametrize("name", ["greedy", "beam", "smc"])
-def test_a_search_of_few_histories_visits_no_more_than_the_row_says(name: str) -> None:
-    problem, row = Visits(), DECODERS[name]
-    options = Options(alpha=1.0, **{k: 2 for k in ("width", "particles") if row.takes(k)})  # type: ignore[arg-type]
-    decode(problem, name, options)
-    assert 1 <= problem.most <= row.histories(options) < min(problem.lengths)
-
-
 # The choice of a decoder
 
 
@@ -105,13 +83,6 @@ def test_auto_is_exact_where_that_is_affordable_else_beam_or_sweeps(
 ) -> None:
     assert choose(problem, n_best=n_best).name == chosen
     assert choose(problem, chosen).name == chosen
-
-
-def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnsuitedDecoder, match=r"'vitrebi'; did you mean viterbi.*auto, greedy"):
-        choose(UNARY, "vitrebi")
-    with pytest.raises(UnsuitedDecoder, match=r"'xyz'; there are auto, greedy, viterbi"):
-        named("xyz")
 
 
 @every_decoder
@@ -151,43 +122,9 @@ def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, op
     assert takers == [other for other, row in DECODERS.items() if row.takes(option)]
 
 
-@pytest.mark.parametrize("name", ["ffbs", "mbr"])
-@pytest.mark.parametrize("option", ["particles", "lag"])
-def test_options_of_a_particle_filter_are_refused_where_all_paths_are_summed(
-    name: str, option: str
-) -> None:
-    options = dataclasses.replace(SCALED, **{option: VALUES[option]})
-    for problem in (UNARY, PAIRS):
-        with pytest.raises(UnsuitedDecoder, match=f"^{name} uses {option} above order 1"):
-            decode(problem, name, options, utility=ExactMatch())
-    assert decode(SECOND, name, options, utility=ExactMatch()).paths
-
-
 def test_auto_lets_a_width_pass_and_nothing_else() -> None:
     assert decode(PAIRS, "auto", Options(width=3, seed=3, alpha=1.0)).decoder == "viterbi"
     with pytest.raises(UnsuitedDecoder, match="viterbi does not use width"):
         decode(PAIRS, "viterbi", Options(width=3))
     with pytest.raises(UnsuitedDecoder, match="viterbi does not use lag"):
         decode(PAIRS, "auto", Options(lag=3))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *((name, {}) for name in ("random-beam", "smc", "ffbs")),
-        *(("survivors", {"merge": merge}) for merge in ("sample", "mean")),
-        ("sweeps", {"gibbs": 1}),
-    ],
-)
-def test_a_decoder_that_samples_refuses_without_a_scale(name: str, options: Any) -> None:
-    with pytest.raises(ScaleMissing, match=f"^{name} works with p .* needs alpha$"):
-        decode(UNARY, name, Options(**options))
-    assert decode(UNARY, name, Options(scale=0.5, **options)).paths
-
-
-def test_mbr_has_a_scale_of_its_own() -> None:
-    found, fitted, given = (
-        decode(UNARY, "mbr", options, utility=ExactMatch()).log_normaliser
-        for options in (Options(), Options(scale=0.7), Options(alpha=0.7))
-    )
-    assert found == fitted != given

@@ -161,17 +161,3 @@ def test_a_fault_names_sentence_candidate_scorer_and_sum(
     with pytest.raises(ScoreError, match=message) as caught:
         call()
     assert caught.value.position == problem
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ([], "at least one part"),
-        ([(1, UNARY), (float("nan"), UNARY)], "scorer 1: expected a finite weight, found nan"),
-        ([(1, UNARY), (0, Unary([np.zeros(2)]))], "scorer 1: its sentences have other numbers"),
-    ],
-    ids=["empty", "weight", "lengths"],
-)
-def test_sums_that_cannot_be_formed_are_refused(parts: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        WeightedSum(parts)

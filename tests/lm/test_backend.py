@@ -131,24 +131,6 @@ def test_threads_that_run_out_together_halve_what_is_held_once(kind: str) -> Non
     assert machine.map(lambda _: attempt(work), range(3)) == [before // 2] * 3
 
 
-def test_other_faults_pass() -> None:
-    def broken(*_: int) -> int:
-        raise RuntimeError("shapes do not match")
-
-    with pytest.raises(RuntimeError, match="shapes"):
-        Backend().within_memory(broken)
-
-
-def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
-    machine, four = Backend(), torch.zeros(4, 1)
-    first = machine.buffer(four, 8)
-    assert machine.buffer(four[:2], 8).data_ptr() == first.data_ptr()
-    assert machine.buffer(four, 8).shape == (4, 8)
-    (other,) = machine.map(lambda _: machine.buffer(four, 8).data_ptr(), [0])
-    assert other != first.data_ptr()
-    assert machine.buffer(four.double(), 8).dtype == torch.float64
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_precision_holds_for_the_work_alone(dtype: str) -> None:
     matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]

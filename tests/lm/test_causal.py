@@ -346,6 +346,3 @@ def test_a_tokenizer_that_needs_sentencepiece_says_what_to_install(
     with pytest.raises(CausalFolderError, match=r"pip install sentencepiece$") as fault:
         open_causal_model(tmp_path / "m")
     assert "\n" not in str(fault.value)
-
-
-# Prefix trees against the prefixes of their candidates, taken as sets

@@ -11,14 +11,14 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lm.batches import Segment
-from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow, load
+from lm.composition import FUSIONS, Composition, ContextWindow
 from lm.contexts import attention
 from lm.contexts.attention import Attention, FinalStates, PreviousWords
 from lm.contexts.bags import BagAttention, BagOfWords
-from lm.contexts.document import Encoder, SourceAndPrevious
+from lm.contexts.document import SourceAndPrevious
 from lm.contexts.states import STEPS, ThoughtVector
 from lm.corpus import Corpus
 from lm.fusions import Fusion, Input, InputSum, Output
@@ -26,7 +26,6 @@ from lm.laws import check_composition, context_after, read_by_words, tiny_model
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.recurrences import few_rows
-from lm.recurrences.gated import LSTM
 from lm.sentences import Rows
 from lm.zoo import ZOO
 
@@ -192,34 +191,3 @@ def test_thought_vectors_are_rounded_in_training_alone_with_the_gradient_of_exac
     ]
     torch.testing.assert_close(*gradients)
     assert not vector(torch.zeros(2, 9)).any()  # no sentence leaves no thought
-
-
-# Encoders
-
-V, K, H = 9, 3, 5
-SENTENCES = [[3, 4, 5, 3], [], [6], [5, 4, 3, 3]]
-every_encoder = pytest.mark.parametrize("name", ENCODERS)
-
-
-def encoder(name: str, *, layers: int = 1) -> Encoder:
-    torch.manual_seed(2)
-    encoder: Encoder = load(ENCODERS[name])(nn.Embedding(V, K), LSTM(1, H, layers))
-    return encoder
-
-
-def padded(sentences: list[list[int]], columns: int = 0) -> tuple[Tensor, Tensor]:
-    """Words and mask, padded at the beginning with a word that is in no sentence."""
-    wide = max([columns, *map(len, sentences)])
-    words = torch.tensor([[8] * (wide - len(s)) + s for s in sentences], dtype=torch.long)
-    mask = torch.tensor([[False] * (wide - len(s)) + [True] * len(s) for s in sentences])
-    return words.view(len(sentences), wide), mask.view(len(sentences), wide).bool()
-
-
-@every_encoder
-def test_padding_and_neighbours_change_no_vector_and_no_words_have_zeros(name: str) -> None:
-    model = encoder(name, layers=2)
-    together = model.encode(*padded(SENTENCES, columns=7))
-    assert together.shape == (len(SENTENCES), model.width)
-    for n, sentence in enumerate(SENTENCES):
-        torch.testing.assert_close(model.encode(*padded([sentence]))[0], together[n])
-    assert together.any(dim=1).tolist() == [True, False, True, True]

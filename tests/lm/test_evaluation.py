@@ -34,7 +34,6 @@ from lm.zoo import ZOO
 TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
 VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
 MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "rnnslm", "dclm-right", "dclm-right-target", "hlstm"]
-every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def text() -> Corpus:
@@ -56,17 +55,6 @@ def blank(name: str = "ccdclm", bias: dict[int, float] | None = None) -> Documen
             if "bias" in dict(model.head.named_parameters()):
                 model.head.get_parameter("bias")[word] = value
     return model
-
-
-@every_model
-def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(name: str) -> None:
-    model = blank(name)
-    result = perplexity(model, text())
-    ends = model.head.predicts_end  # else </s> has no probability, and is not counted
-    assert (result.sentences, result.tokens, result.oov, result.predicts_end) == (6, 14, 2, ends)
-    assert result.perplexity == pytest.approx(6 + ends, rel=1e-6)
-    assert result.perplexity_without_eos == pytest.approx(6 + ends, rel=1e-6)
-    assert result.nats == pytest.approx((14 + 6 * ends) * math.log(6 + ends), rel=1e-6)
 
 
 def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
@@ -114,25 +102,6 @@ def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_rea
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
     assert not model.training
-
-
-def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
-    """−log p of a word in closed form: logits are a bias alone."""
-    model, corpus, logits = blank(bias={3: 1.0, 4: -1.0, 5: 2.0}), text(), torch.zeros(7)
-    logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
-    nats, ids = -logits.log_softmax(0), np.arange(len(corpus.tokens)) % 3
-    tags = Tags(ids, ["x", "y", "z", "absent"], np.arange(len(ids)))
-    for streams in (1, 3):
-        how: dict[str, Any] = {"tags": tags, "streams": streams, "length": 2}
-        found = perplexity(model, corpus, **how)
-        assert [tag for tag in found.tags or {}] == ["x", "y", "z"]
-        for i, own in enumerate((found.tags or {}).values()):
-            words = corpus.tokens[ids == i]
-            assert (own.tokens, own.oov) == (len(words), int((words == 0).sum()))
-            assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
-            mean = own.as_json()["mean_word_perplexity"]
-            assert mean == pytest.approx(float(nats[words].exp().mean()), rel=1e-5)
-        assert perplexity(model, corpus, per_document=True, **how).tags == found.tags
 
 
 def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_has_some() -> None:

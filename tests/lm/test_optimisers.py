@@ -18,7 +18,7 @@ from lm.training.optimisers import (
     WeightAverage,
     sparse_parameters,
 )
-from lm.training.settings import STRONG, Settings, recipe
+from lm.training.settings import STRONG, Settings
 from lm.zoo import ZOO
 
 RATE, DECAY = 0.1, 0.01
@@ -233,15 +233,3 @@ def test_the_average_has_the_closed_form_of_polynomial_decay(eta: int, updates: 
     shared = WeightAverage(models[0], 0.5).model
     assert shared.head.bias is models[0].head.bias
     assert shared.recurrence.bias[0] is not models[0].recurrence.bias[0]
-
-
-def test_ji_et_al_train_as_their_section_on_implementation_says() -> None:
-    """arXiv:1511.03962, §3.1; the update is a sum over a segment because it has one stream."""
-    values, code = recipe("paper", "ji"), recipe("code", "ji")
-    expected = {
-        **{"layers": 2, "initialisation": "glorot", "optimiser": "adagrad", "learning_rate": 0.1},
-        **{"schedule": "constant", "clip": 5.0, "segment": 5, "segments": "independent"},
-        **{"streams": 1, "dropout": 0.0, "context_dropout": 0.0, "negatives": 0, "tied": False},
-    }
-    assert {name: values[name] for name in expected} == expected
-    assert float(code["learning_rate"]) * float(code["weight_decay"]) == pytest.approx(1e-6)

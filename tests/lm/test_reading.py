@@ -21,9 +21,8 @@ from lm.vocabulary import END
 
 V = 13
 RIGHT = ("dclm-right", "dclm-right-target", "dclm-rst")  # their side information is not dropped
-MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "hrnnlm-lin", "rnnslm", "dclm-two-sentence", *RIGHT]
-MODELS += ["clstm-given-topic", "clstm-paraseg", "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
-MODELS += ["attention-gated"]
+MODELS = ["rnnlm", "dam", "hrnnlm-lin", "rnnslm", "dclm-two-sentence", *RIGHT]
+MODELS += ["clstm-given-topic", "clstm-paraseg", "rlm-seqbow-att-ef-2", "attention-gated"]
 every_model = pytest.mark.parametrize("name", MODELS)
 
 

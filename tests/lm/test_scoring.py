@@ -287,6 +287,3 @@ def test_nodes_are_the_distinct_prefixes_below_each_root_level_by_level(
         for t, w in written
     ]
     np.testing.assert_allclose(sums, np.reshape(truth, sums.shape), rtol=1e-12)
-
-
-# Words and states at positions

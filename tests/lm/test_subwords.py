@@ -103,25 +103,6 @@ def test_byte_pairs_are_merged_one_by_one_the_largest_score_first(word: str) -> 
     assert SEGMENTATIONS["bpe"](f"▁{word}", OF_SCORES) == units
 
 
-@given(st.text("abé", max_size=9))
-def test_segmentations_are_those_of_the_package_tokenizers(word: str) -> None:
-    """`SCORES` have no ties."""
-    models: Any = pytest.importorskip("tokenizers").models
-    pieces = sorted(SCORES, key=lambda piece: -SCORES[piece])
-    splits = [(p[:i], p[i:]) for p in pieces for i in range(1, len(p))]
-    merges = [(a, b) for a, b in splits if a in SCORES and b in SCORES]
-    theirs = {
-        "unigram": models.Unigram([("<unk>", -20.0), *SCORES.items()], 0, False),
-        "bpe": models.BPE({p: i for i, p in enumerate(SCORES)}, merges),
-    }
-    text = f"▁{word}"
-    bpe = [token.value for token in theirs["bpe"].tokenize(text)]
-    assert SEGMENTATIONS["bpe"](text, OF_SCORES) == bpe
-    values = [sum(SCORES[t.value] for t in theirs["unigram"].tokenize(text))]
-    own = SEGMENTATIONS["unigram"](text, OF_SCORES)
-    assert sum(SCORES[piece] for piece in own) == pytest.approx(values[0])
-
-
 @kinds
 def test_pieces_are_learnt_of_a_text_and_lie_in_a_folder_as_json(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")

@@ -193,15 +193,6 @@ def test_training_reads_the_text_as_evaluation_does(
     assert finished(trainer)[-1].training_nats == pytest.approx(expected.nats_per_token, rel=1e-5)
 
 
-def test_of_passages_the_loss_is_that_of_the_last_sentence_given_the_others() -> None:
-    passages = TRAIN.in_passages(2)
-    still = replace(NOISY, epochs=1, validations=1, learning_rate=0.0, streams=100, **QUIET)
-    trainer = trainer_of("drnnlm", still, passages)
-    enlarged(trainer.model)
-    expected = perplexity(trainer.model, passages).nats_per_token
-    assert finished(trainer)[-1].training_nats == pytest.approx(expected, rel=1e-5)
-
-
 def repetitive(documents: int, seed: int) -> Corpus:
     """Documents of five sentences of one word, which is the same in all of them: one of four."""
     rng = np.random.default_rng(seed)

@@ -64,16 +64,6 @@ def test_the_package_is_small() -> None:
     assert sum(len(file.read_text().splitlines()) for file in files) <= 70
 
 
-def test_its_members_are_listed(here: World) -> None:
-    for kind, names in (
-        ("scorers", {"length", "cohesion"}),
-        ("metrics", {"recall"}),
-        ("decoders", {"climb"}),
-    ):
-        rows = here.ok(f"list {kind} --format json").json
-        assert {row["name"] for row in rows if row["package"] == "rerank-plugin"} == names
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ["length", "cohesion"])
 def test_its_scorers_keep_the_laws(name: str) -> None:
