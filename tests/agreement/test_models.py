@@ -382,9 +382,7 @@ def check_lists(world: World, name: str, paths: dict[str, tuple[int, ...]], valu
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_score_and_decode_write_the_features_given_the_first_candidates_and_the_best_path(
-    name: str, world: World
-) -> None:
+def test_features_are_given_the_first_candidates_and_best_path(name: str, world: World) -> None:
     for kind, lines in SIDE.items():
         world.write(f"dev.{kind}", lines)
     search, sources = MODELS[name]
@@ -451,9 +449,7 @@ SEARCHED: dict[str, tuple[Lm | Hf | Seq2Seq | Cache, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SEARCHED)
-def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_cache(
-    name: str, world: World
-) -> None:
+def test_a_path_has_the_score_of_its_definition_whatever_found_it(name: str, world: World) -> None:
     """Where bits are promised, what is cached changes none."""
     source, searches = SEARCHED[name]
     options, values = written(world, DEEP, [source], lm0=0.0)
@@ -509,9 +505,7 @@ def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world:
     world.ok(f"{command},join=space")
 
 
-def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(
-    world: World,
-) -> None:
+def test_detokenised_texts_are_what_the_model_reads_and_have_own_scores(world: World) -> None:
     plain: Lists = {"x": [['he reads "light".', "a lamp"], ["she is old."]]}
     tokenised: Lists = {"x": [["he reads &quot; light &quot; .", "a lamp"], ["she is old ."]]}
     found = []
@@ -535,9 +529,7 @@ def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own
     ],
     ids=["both-directions", "next-sentence", "hf"],
 )
-def test_weights_are_tuned_with_models_that_the_weights_file_names(
-    sources: list[Any], world: World
-) -> None:
+def test_weights_are_tuned_with_models_that_they_name(sources: list[Any], world: World) -> None:
     chosen, _ = written(world, DEEP, sources)
     names = world.json("w.json")["weights"].keys()
     world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
@@ -561,9 +553,7 @@ def test_weights_are_tuned_with_models_that_the_weights_file_names(
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam --beam 1", "smc:particles=1 --alpha 0.5"])
-def test_a_search_scores_after_what_it_visits_and_the_first_candidates_alone(
-    search: str, world: World
-) -> None:
+def test_a_search_scores_what_it_visits_and_first_candidates(search: str, world: World) -> None:
     options, _ = written(world, DEEP, [Hf(",sentences=1", 1)])
     command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json --deterministic"
     command += " --summary out.json --out out"

@@ -349,9 +349,7 @@ def test_a_search_finds_paths_whose_scores_are_theirs_and_says_how_good_they_are
 @pytest.mark.parametrize(
     ("name", "search"), [("pairs", "--search viterbi"), ("order-2", "--search beam --beam 500")]
 )
-def test_the_summary_lists_the_best_paths_of_every_document(
-    name: str, search: str, here: World
-) -> None:
+def test_the_summary_lists_the_best_paths_of_documents(name: str, search: str, here: World) -> None:
     found = decode(here, SOURCES[name], search, "--n-best", "4")
     for d, one in enumerate(found["documents"]):
         paths = all_paths(name, d)
@@ -465,9 +463,7 @@ def sentence_chrf(hypothesis: str, reference: str) -> float:
 
 
 @pytest.mark.parametrize("name", ["pairs", "codclm"])
-def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
-    name: str, here: World
-) -> None:
+def test_mbr_chooses_by_expected_utility_under_marginals_of_paths(name: str, here: World) -> None:
     """The utility is chrF of sacrebleu."""
     found = decode(here, SOURCES[name], f"--search mbr:utility=chrf --alpha {ALPHA}")
     assert "|utility:chrf|" in found["signature"]
@@ -512,9 +508,7 @@ def test_a_document_is_drawn_alike_alone_with_others_and_in_any_order(
 
 
 @pytest.mark.parametrize("method", [name for name, row in DECODERS.items() if row.takes("alpha")])
-def test_the_scale_is_that_of_the_option_or_else_of_the_weights_file(
-    method: str, here: World
-) -> None:
+def test_the_scale_is_that_of_the_option_or_of_the_weights_file(method: str, here: World) -> None:
     option, own = (":spread=", "mbr_spread") if method == "mbr" else (" --alpha ", "alpha")
     more = {"survivors": ":merge=sample", "sweeps": ":gibbs=2"}.get(method, "")
     search, source = f"--beam 1 --search {method}{more}", SOURCES["pairs"]

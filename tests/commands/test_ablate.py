@@ -67,9 +67,7 @@ def rows(world: World, lm: str, *more: object) -> dict[str, Any]:
     return {system["name"]: system for system in found["systems"]}
 
 
-def test_rows_are_the_scores_of_decodings_in_these_contexts(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Mapping[str, Path]) -> None:
     lm, refs, docs = str(model_folders["ccdclm"]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
     found = rows(drawn, lm, "--null-weights", "null.json")
     each = {"docs": "--no-docs each"}
@@ -115,9 +113,7 @@ def test_rows_are_the_scores_of_decodings_in_these_contexts(
     assert row("another document") in possible
 
 
-def test_a_single_document_has_no_other_one(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_a_single_document_has_no_other(drawn: World, model_folders: Mapping[str, Path]) -> None:
     command = ABLATE.replace("--docs dev.docs", "--no-docs one")
     found = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
     names = [system["name"] for system in found["systems"]]

@@ -56,9 +56,7 @@ LINE = st.lists(st.sampled_from("ab."), max_size=4).map(tuple)
     st.lists(st.sampled_from(["a", "b", ".", "a\n", ".\n"]), max_size=7).map(tuple),
     st.lists(st.lists(LINE, min_size=1, max_size=2), min_size=1, max_size=4),
 )
-def test_segments_have_the_least_cost_of_all_segmentations(
-    words: Words, references: list[list[Words]]
-) -> None:
+def test_segments_have_the_least_cost_of_all(words: Words, references: list[list[Words]]) -> None:
     found = parted(" ".join(words), [[" ".join(one) for one in own] for own in references]).segments
     assert " ".join(filter(None, found)) == " ".join(map(str.strip, words))
     *places, _ = accumulate(len(segment.split()) for segment in found)

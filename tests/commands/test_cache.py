@@ -86,9 +86,7 @@ def test_clear_removes_what_is_ours_and_nothing_else(filled: World) -> None:
     assert "tokens scored" in filled.ok(SCORE).err  # and it can be filled again
 
 
-def test_shards_that_vanish_while_they_are_counted_do_not_count(
-    filled: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_that_vanish_do_not_count(filled: World, monkeypatch: pytest.MonkeyPatch) -> None:
     scandir = os.scandir
 
     @contextmanager

@@ -165,9 +165,7 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("sign", SIGNS)
-def test_what_one_of_two_texts_has_alone_is_named_and_the_filter_undoes_it(
-    sign: str, world: World
-) -> None:
+def test_what_one_text_has_alone_is_named_and_the_filter_undoes_it(sign: str, world: World) -> None:
     plain = [line.replace("o'clock", "o'clo-ck") for line in ALIKE]
     signed = list(map(SIGNS[sign], plain))
     pairs = [f"{t} ||| {x} ||| A= {k} ||| 0" for t, x in enumerate(signed) for k in (-1, -2)]

@@ -95,9 +95,7 @@ def test_a_line_with_bars_in_its_text_stays_as_it_is(world: World) -> None:
     ],
     ids=["marian", "moses", "word scores among features", "no point", "no total"],
 )
-def test_columns_beside_the_features_are_keys_of_json_and_come_back(
-    line: str, keys: dict[str, str], world: World
-) -> None:
+def test_other_columns_are_keys_of_json(line: str, keys: dict[str, str], world: World) -> None:
     world.write("list", f"{line}\n")
     world.ok("convert --kbest list --to jsonl --out lists.jsonl")
     (candidate,) = json.loads(world.text("lists.jsonl"))["candidates"]
@@ -172,9 +170,7 @@ def test_lists_of_documents_have_a_separator_after_each_sentence_and_sums(here: 
     totals=st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=3), min_size=1, max_size=4),
     n=st.integers(1, 9),
 )
-def test_the_best_documents_are_those_of_all_combinations(
-    totals: list[list[int]], n: int, world: World
-) -> None:
+def test_the_best_documents_are_best_of_all(totals: list[list[int]], n: int, world: World) -> None:
     rows = [(t, k, total) for t, own in enumerate(totals) for k, total in enumerate(own)]
     world.write("list", [f"{t} ||| w{t}{k} ||| A= {total} ||| {total}" for t, k, total in rows])
     found = convert(world, f"--kbest list --no-docs one --to documents --n-best {n}")
@@ -319,9 +315,7 @@ def test_distances_of_long_candidates_are_those_of_the_table(n_words: int, world
 
 @in_world
 @given(lists=of_words, k=st.integers(1, 5))
-def test_diverse_candidates_are_chosen_farthest_first(
-    lists: list[Words], k: int, world: World
-) -> None:
+def test_diverse_candidates_are_farthest_first(lists: list[Words], k: int, world: World) -> None:
     write_words(world, lists)
     kept = convert(world, f"--kbest list --to moses --top {k} --diverse")
     chosen = [(t, own[c]) for t, own in enumerate(lists) for c in farthest(own, k)]

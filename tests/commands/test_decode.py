@@ -69,9 +69,7 @@ def own(order: object) -> str:
         ("all", "--search exhaustive", "exhaustive, exact for a problem of unbounded order"),
     ],
 )
-def test_the_search_is_announced_with_what_is_exact(
-    order: object, options: str, said: str, here: World
-) -> None:
+def test_the_search_says_what_is_exact(order: object, options: str, said: str, here: World) -> None:
     assert here.ok(f"{own(order)} {options}").err.startswith(f"search: {said}")
 
 
@@ -110,9 +108,7 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
         ("--search sweeps:block=2", "sweeps|beam:8|block:2"),
     ],
 )
-def test_a_signature_says_the_options_that_decide_and_no_others(
-    options: str, signed: str, world: World
-) -> None:
+def test_a_signature_says_the_options_that_decide(options: str, signed: str, world: World) -> None:
     world.ok(f"{DECODE} --summary s.json {options}")
     signature = world.json("s.json")["signature"]
     found = re.fullmatch(r"rerank\|search:(.*)\|exact:(yes|no)\|k:all\|ctx:0\|w:.*", signature)
@@ -120,9 +116,7 @@ def test_a_signature_says_the_options_that_decide_and_no_others(
     assert found[1] == signed
 
 
-def test_a_signature_names_lists_models_weights_files_and_documents(
-    here: World, models: Mapping[str, Path]
-) -> None:
+def test_a_signature_names_all_that_was_read(here: World, models: Mapping[str, Path]) -> None:
     command = f"decode {FILES} --out o --top 2 --diverse --lm lm={models['rnnlm']} --scores m=dev.m"
     here.weights("w.json", {"own": 1})
     more = "--pair-scores dev.pairs --scorer own=own:0 --default-weight 0.25"
@@ -155,9 +149,7 @@ DEFAULTS = [  # option, a search that uses it, and its default where the help do
 @pytest.mark.parametrize(
     ("flag", "search", "value"), DEFAULTS, ids=[f"{f}-{s.split()[:1]}" for f, s, _ in DEFAULTS]
 )
-def test_the_default_that_the_help_states_is_the_default(
-    flag: str, search: str, value: str, here: World
-) -> None:
+def test_the_help_states_the_defaults(flag: str, search: str, value: str, here: World) -> None:
     kind, _, rest = search.partition(" ")
     if shell := flag.startswith("--"):
         text = " ".join(here.ok("decode --help-all").out.split())
@@ -181,9 +173,7 @@ def test_the_default_that_the_help_states_is_the_default(
 # The work ahead
 
 
-def test_a_dry_run_counts_what_there_is_to_score_and_writes_nothing(
-    here: World, models: Mapping[str, Path]
-) -> None:
+def test_a_dry_run_counts_and_writes_nothing(here: World, models: Mapping[str, Path]) -> None:
     here.weights("w.json", {"LM0": 0.5})
     lm = f"--lm one={models['rnnlm']} --pair-scores dev.pairs"
     command, before = f"decode {FILES} --out o --default-weight 0", here.files()
@@ -251,9 +241,7 @@ def test_compressed_files_and_standard_streams_hold_the_same(here: World) -> Non
 
 
 @pytest.mark.parametrize("diverse", [False, True], ids=["first", "diverse"])
-def test_choices_are_places_in_the_file_where_candidates_are_left_out(
-    diverse: bool, here: World
-) -> None:
+def test_choices_are_places_in_the_file_if_some_are_left_out(diverse: bool, here: World) -> None:
     here.weights("w.json", {"LM0": -1, "TM0": [0, 0], "pairs": 2.0})  # not the first ones
     command = f"decode {FILES} --pair-scores dev.pairs --out o --summary s.json --trace t"
     here.ok(f"{command} --top 2 {'--diverse' if diverse else ''} --search ffbs --alpha 1")

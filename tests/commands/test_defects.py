@@ -125,9 +125,7 @@ def test_what_all_candidates_say_is_no_defect(world: World) -> None:
         ("Here is the translation: a b .", "Here is the translation: a b ."),
     ],
 )
-def test_convert_takes_away_what_is_surely_no_translation(
-    world: World, text: str, cleaned: str
-) -> None:
+def test_convert_takes_what_is_no_translation_away(world: World, text: str, cleaned: str) -> None:
     world.write("a.jsonl", lists([text]))
     run = world.ok("convert --clean --kbest a.jsonl --to jsonl")
     assert json.loads(run.lines[PLACE])["candidates"][0]["text"] == cleaned
@@ -185,9 +183,7 @@ def test_a_log_probability_that_is_missing_is_not_0(world: World, missing: objec
     phrase=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=5, unique=True),
     times=st.integers(1, 30),
 )
-def test_a_phrase_is_a_loop_from_sixteen_words_and_three_times_on(
-    phrase: list[str], times: int
-) -> None:
+def test_a_phrase_is_a_loop_from_sixteen_words_on(phrase: list[str], times: int) -> None:
     """Where another candidate of the sentence does not repeat it."""
     text = " ".join([*phrase] * times)
     (found,) = rerank.choose([rerank.Document("d", [[text, text, "one two three four ."]])])

@@ -92,9 +92,7 @@ def test_its_steps_are_commands_of_the_shell_and_give_what_it_shows(
         assert {**one, "name": ""} == {**other, "name": ""}
 
 
-def test_it_ends_with_changed_sentences_in_their_context_and_a_page(
-    shown: tuple[Path, list[str], str],
-) -> None:
+def test_it_ends_with_changed_sentences_and_a_page(shown: tuple[Path, list[str], str]) -> None:
     folder, _, text = shown
     assert text.endswith("\nreport: demo/report.html\n")
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
@@ -112,9 +110,7 @@ def test_it_ends_with_changed_sentences_in_their_context_and_a_page(
         )
 
 
-def test_shuffling_moves_sentences_within_their_documents(
-    shown: tuple[Path, list[str], str],
-) -> None:
+def test_shuffling_moves_sentences_within_documents(shown: tuple[Path, list[str], str]) -> None:
     folder = shown[0]
     ids = lines("test.docids.gz", folder / "data")
     before, after = lines("test.ref.gz", folder / "data"), lines("test.ref.gz", folder / "shuffled")

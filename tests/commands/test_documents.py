@@ -372,9 +372,7 @@ def by_sentence(lines: list[str]) -> list[list[str]]:
         ("convert {} --to moses", True),
     ],
 )
-def test_interleaved_documents_give_what_sorted_ones_give(
-    command: str, lists: bool, mixed: World
-) -> None:
+def test_interleaved_documents_are_as_sorted_ones(command: str, lists: bool, mixed: World) -> None:
     one, two = (mixed.ok(command.format(given)).lines for given in (SORTED, MIXED))
     if lists:
         assert by_sentence(two) == [by_sentence(one)[place] for place in ORDER]
@@ -416,9 +414,7 @@ def test_figures_of_interleaved_documents_are_those_of_sorted_ones(mixed: World)
 
 
 @pytest.mark.parametrize("command", ["decode --weights s.json", "check --ref mixed.ref"])
-def test_without_the_option_interleaved_documents_are_refused_with_it_as_cure(
-    command: str, mixed: World
-) -> None:
+def test_interleaved_documents_are_refused_with_a_cure(command: str, mixed: World) -> None:
     run = mixed.run(f"{command} {MIXED.removesuffix(' --allow-interleaved')}")
     assert run.exit == 3
     said = run.out + run.err

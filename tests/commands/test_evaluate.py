@@ -46,9 +46,7 @@ def write(world: World, n: int, *names: str, size: int = 3) -> str:
     return "--docs docs --ref ref"
 
 
-def test_a_system_is_judged_alike_in_any_company_and_beside_itself_gains_nothing(
-    world: World,
-) -> None:
+def test_a_system_is_judged_alike_in_any_company_and_gains_nothing_on_itself(world: World) -> None:
     files = write(world, 25, "base", "other", "ours")
     *_, alone = systems(world, f"{files} --baseline base ours")
     _, same, _, beside = systems(world, f"{files} --baseline base base other ours")
@@ -97,9 +95,7 @@ def test_the_oracle_is_that_of_the_list_as_the_options_read_it(world: World) -> 
     assert whole["oracle"] != whole["anti_oracle"]
 
 
-def test_texts_are_truecased_before_and_get_capitals_where_they_are_detokenised(
-    world: World,
-) -> None:
+def test_texts_are_truecased_before_and_get_capitals_if_detokenised(world: World) -> None:
     text = "The lamp is lit ."
     world.write("ref", [text] * 4)
     world.write("ours", [text.lower()] * 4)
@@ -149,9 +145,7 @@ def test_tables_of_documents_and_of_tests_stand_beside_the_others(world: World) 
     assert [float(row[3]) for row in rows[1:]] == [one["bleu"][1] for one in found["documents"]]
 
 
-def test_documents_as_one_line_and_lower_case_are_scored_as_sacrebleu_scores_them(
-    world: World,
-) -> None:
+def test_documents_as_one_line_and_lower_case_are_scored_as_by_sacrebleu(world: World) -> None:
     files = write(world, 5, "base", "ours")
     texts = [world.lines(name) for name in ("base", "ref")]
     joined = [[" ".join(text[i : i + 3]) for i in range(0, len(text), 3)] for text in texts]
@@ -369,9 +363,7 @@ def test_counts_of_listed_words_are_clipped_and_the_best_reference_counts(world:
                 assert own["own"][name] == (pytest.approx(100 * matches / n) if n else None)
 
 
-def test_content_words_are_divided_by_frequency_and_lists_stand_in_for_the_english_ones(
-    world: World,
-) -> None:
+def test_content_words_are_divided_by_frequency_and_lists_replace_ours(world: World) -> None:
     text = "The house , the Tree . sea 7 moon Ich he doch sah"
     world.write("counts", ["house 4", "HOUSE\t5", "tree 10", "sea 1000", "&apos;s 5"])
     _, found = classes(world, [text] * 2, [text], "--word-classes --word-frequencies counts")
@@ -441,9 +433,7 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
 
 
 @pytest.mark.parametrize(("off", "far"), [(0.0, False), (0.04, False), (0.06, True), (-0.1, True)])
-def test_the_length_ratio_is_compared_with_that_of_tuning(
-    world: World, off: float, far: bool
-) -> None:
+def test_the_length_ratio_is_compared_with_tuning(world: World, off: float, far: bool) -> None:
     write(world, 4, "base", "ours")
     command = "evaluate --docs docs --ref ref --baseline base ours"
     base, ours = (

@@ -60,9 +60,7 @@ document b, sentence 0
 """
 
 
-def test_of_a_sentence_there_are_its_texts_with_changes_marked_and_what_features_add(
-    trace: World,
-) -> None:
+def test_a_sentence_has_its_texts_with_changes_marked_and_features(trace: World) -> None:
     assert trace.ok("explain t b:0").out == SHE
     after = trace.ok("explain t a:1").out
     assert "  before      it is lit\n  first       it is\n  chosen      the same\n" in after

@@ -164,9 +164,7 @@ def test_a_glossary_that_tuning_says_nothing_of_keeps_its_own_weight(tunable: Wo
     assert PRESET in used.err.splitlines()[-2:]
 
 
-def test_a_glossary_has_the_weight_of_the_start_or_that_of_the_tuning_if_there_is_one(
-    tunable: World,
-) -> None:
+def test_a_glossary_has_the_weight_of_the_start_or_of_the_tuning(tunable: World) -> None:
     tunable.weights("start.json", {"LM0": 1, "glossary": 0})
     tunable.ok(f"{TUNE} --start start.json")
     assert tunable.json("w.json")["weights"]["glossary"] == [0.0]

@@ -27,9 +27,7 @@ HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
 
 
 @every_command
-def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
-    name: str, world: World
-) -> None:
+def test_help_is_what_is_stored_with_an_example_that_works(name: str, world: World) -> None:
     """`GOLDEN=write` writes it again. The files of an example are not there: it ends at once."""
     text = world.ok(f"{name} --help", COLUMNS="80").out
     if "--help-all" in text:
@@ -144,9 +142,7 @@ for words in {commands}:
         ("rerank evaluate out", ["file,out"]),
     ],
 )
-def test_the_shell_completes_commands_options_values_and_files(
-    words: str, completions: list[str], world: World
-) -> None:
+def test_the_shell_completes_all_words(words: str, completions: list[str], world: World) -> None:
     asked = {"_RERANK_COMPLETE": "bash_complete", "COMP_WORDS": words}
     found = world.ok([], COMP_CWORD=str(words.count(" ")), **asked)
     assert found.lines == completions
@@ -282,9 +278,7 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(wor
 # Lists of names
 
 
-def test_members_of_other_packages_are_listed_but_not_loaded(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_of_packages_are_not_loaded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a name is built in, a warning says that the other one is ignored."""
     for kind in ("models", "scorers", "decoders", "metrics", "formats", "document-formats"):
         built_in = world.ok(f"list {kind} --format json").json

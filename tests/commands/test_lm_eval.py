@@ -99,9 +99,7 @@ def pronouns(n: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_model_that_resolves_pronouns_is_right_with_context_and_wrong_with_anothers(
-    world: World,
-) -> None:
+def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World) -> None:
     """Without context all pronouns are equally probable: ties.
 
     Another item's context has another antecedent in every item, because each of the three is that
@@ -133,9 +131,7 @@ def test_a_model_that_resolves_pronouns_is_right_with_context_and_wrong_with_ano
     assert (resolver["order"], uniform["order"], resolver["oov"]) == (1, 0, 0.0)
 
 
-def test_contrastive_accuracies_are_those_of_scores_one_by_one(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_contrasts_are_scored_one_by_one(world: World, model_folders: Mapping[str, Path]) -> None:
     rng = np.random.default_rng(3)
     sentences = iter(drawn(200)[0])
     items = [
@@ -189,9 +185,7 @@ def test_contexts_are_those_of_other_items_wherever_there_are_different_ones(wor
     assert "condition left out" in found.err
 
 
-def test_files_fields_and_their_values_are_groups(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_files_and_fields_are_groups(world: World, model_folders: Mapping[str, Path]) -> None:
     items = pronouns(6)
     items[0]["language"], items[5]["pronoun"] = "de", "it\tx"
     world.write("one.jsonl", map(json.dumps, items[:2]))
@@ -262,9 +256,7 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
     assert "no p documents: it needs 10 documents\n" in few
 
 
-def test_accuracies_are_those_of_all_permutations_one_by_one(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_accuracies_are_of_all_orders(world: World, model_folders: Mapping[str, Path]) -> None:
     names = ("codclm", "hrnnlm", "rnnslm")
     write(world, DOCUMENTS)
     found = evaluated(world, "coherence", {name: model_folders[name] for name in names})
@@ -299,9 +291,7 @@ def test_accuracies_are_those_of_all_permutations_one_by_one(
         assert own == {name: other[name] for name in own}
 
 
-def test_a_model_that_reads_documents_backward_sees_the_same_pairs(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_reading_backward_sees_equal_pairs(world: World, model_folders: Mapping[str, Path]) -> None:
     """It is the model of the text whose documents are from the last sentence to the first."""
     shape: Any = {"embed": 6, "hidden": 8, "oov_rate": 0.25}
     save_models({"ccdclm": world.folder / "turned"}, WORDS, **shape, reverse_documents=True)
@@ -313,9 +303,7 @@ def test_a_model_that_reads_documents_backward_sees_the_same_pairs(
     assert turned["right"] == plain["right"]
 
 
-def test_the_higher_accuracy_over_pairs_comes_first_in_ordering_whatever_the_sets_say(
-    world: World,
-) -> None:
+def test_the_higher_accuracy_over_pairs_comes_first_in_ordering(world: World) -> None:
     """Over sets a document of few pairs counts as one of many; over pairs it does not.
 
     `for` is right in the seven short documents, `against` in the three long ones.
@@ -338,9 +326,7 @@ def test_the_higher_accuracy_over_pairs_comes_first_in_ordering_whatever_the_set
 # Next sentences
 
 
-def test_a_model_that_knows_what_follows_is_right_and_one_without_context_guesses(
-    world: World,
-) -> None:
+def test_a_model_that_knows_what_follows_is_right_and_others_guess(world: World) -> None:
     save_alphabet(world)
     write(world, [[*LETTERS[k : k + 2]] * 2 for k in range(5)] * 3)
     command = "next-sentence --block 5 --context 1"
@@ -401,9 +387,7 @@ def test_choices_are_those_of_scores_one_by_one(
             assert line["lead"] == pytest.approx(best[i] - matrix[i, i], abs=1e-4)
 
 
-def test_blocks_are_the_same_for_all_models_and_follow_the_seed(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_blocks_follow_the_seed_alone(world: World, model_folders: Mapping[str, Path]) -> None:
     write(world, drawn(*[9] * 8))
     command = "next-sentence --block 4 --context 3 --seed"
     lms = {name: model_folders[name] for name in ("codclm", "ccdclm")}

@@ -64,9 +64,7 @@ def test_without_the_option_the_output_has_an_empty_line(gap: World) -> None:
     assert f"2 x {kind}, first at gap" in run.err
 
 
-def test_a_missing_sentence_is_an_error_before_anything_is_scored(
-    gap: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_a_missing_sentence_ends_it_at_once(gap: World, model_folders: Mapping[str, Path]) -> None:
     command = f"decode {GIVEN} --weights v.json --missing error --cache cache --out out"
     command += f" --lm lm={model_folders['codclm']}"
     run = gap.run(f"{command} --kbest gap -q")
@@ -87,9 +85,7 @@ def test_a_list_that_has_its_sources_needs_no_file(world: World) -> None:
     ]
 
 
-def test_sources_beside_the_outputs_of_systems_are_candidates_where_these_have_none(
-    world: World,
-) -> None:
+def test_sources_beside_outputs_of_systems_are_candidates_if_these_have_none(world: World) -> None:
     source = "".join(f"<seg id='{n}'>quelle {n}</seg>" for n in (1, 2))
     outputs = "".join(f"<hyp system='{x}'><seg id='1'>{x.lower()}</seg></hyp>" for x in "AB")
     world.write("t.xml", f"<dataset><doc id='d'><src>{source}</src>{outputs}</doc></dataset>")
@@ -106,9 +102,7 @@ def test_without_documents_the_source_says_how_many_lines_there_are(gap: World) 
 
 
 @pytest.mark.parametrize("keys", [("document", "source"), ("doc_id", "src")], ids=" ".join)
-def test_json_lines_keep_the_documents_and_sources_of_all_sentences(
-    keys: tuple[str, str], world: World
-) -> None:
+def test_json_lines_keep_all_documents_and_sources(keys: tuple[str, str], world: World) -> None:
     docs, sources = world.lines("dev.docs"), world.lines("dev.src")
     lines = []
     for *beside, texts in zip(docs, sources, (["lamp"], [], ["no"], []), strict=True):
@@ -271,9 +265,7 @@ def systems(world: World) -> World:
 
 
 @pytest.mark.parametrize("names", [("系統二", "系統一"), ("Müller", "Möller"), ("b-1", "b1")])
-def test_features_of_systems_are_the_same_in_any_order_of_them(
-    names: tuple[str, str], world: World
-) -> None:
+def test_features_of_systems_are_equal_in_any_order(names: tuple[str, str], world: World) -> None:
     """Also consensusdocbleu of c d and of d c, which are as good beside the other sentence."""
     world.write("a", ["c d", "d"])
     world.write("b", ["d c", "d e"])
@@ -292,9 +284,7 @@ def test_features_of_systems_are_the_same_in_any_order_of_them(
     assert len({*re.findall(r"sys\w+", str(found))}) == 2
 
 
-def test_the_lists_are_decoded_as_the_same_lists_of_a_file(
-    systems: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_lists_are_decoded_as_of_a_file(systems: World, model_folders: Mapping[str, Path]) -> None:
     systems.ok(f"score {SYSTEMS} --out lists")
     systems.write("values", range(10))
     systems.weights("w.json", {"votes": 0.5, "consensusbleu": 0.01, "lm": 1.0, "qe": 0.1})
@@ -342,9 +332,7 @@ def xml(systems: Mapping[str, tuple[str, ...]]) -> str:
     return "\n".join([*parts, "</dataset>\n"])
 
 
-def test_xml_brings_systems_and_documents_and_what_is_missing_is_no_candidate(
-    systems: World,
-) -> None:
+def test_xml_brings_systems_and_documents_and_nothing_is_invented(systems: World) -> None:
     systems.write("t.xml", xml(OUTPUTS))
     assert systems.ok("score --systems t.xml").out == systems.ok(f"score {SYSTEMS}").out
     each = systems.ok("score --no-docs each --systems A=t.xml#A --systems B=t.xml#C").lines

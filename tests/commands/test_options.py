@@ -70,9 +70,7 @@ def test_an_empty_value_is_a_usage_error(words: tuple[str, ...], world: World) -
 
 
 @every_command
-def test_numbers_outside_of_the_range_that_the_help_shows_are_usage_errors(
-    words: tuple[str, ...], world: World
-) -> None:
+def test_numbers_out_of_the_range_are_usage_errors(words: tuple[str, ...], world: World) -> None:
     for option, (_, text) in new_options(words).items():
         found = RANGE.search(text)
         if not found:
@@ -108,9 +106,7 @@ def test_a_path_that_is_too_long_is_a_usage_error(words: tuple[str, ...], world:
         ("tune-mert --kbest k --ref r --out o --length-ratio some", "or a number, found 'some'"),
     ],
 )
-def test_a_value_of_a_form_is_refused_with_a_reason(
-    command: str, message: str, world: World
-) -> None:
+def test_values_of_a_form_are_refused_and_why(command: str, message: str, world: World) -> None:
     found = world.run(command)
     assert (found.exit, message in found.err) == (2, True), found.err
 

@@ -226,9 +226,7 @@ FAULTS: dict[str, tuple[Any, str]] = {  # of two sentences with candidates, anot
 
 
 @pytest.mark.parametrize(("scorer", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_of_a_scorer_is_one_line_with_scorer_document_and_sentence(
-    scorer: Any, message: str
-) -> None:
+def test_a_fault_of_a_scorer_is_one_line_with_its_place(scorer: Any, message: str) -> None:
     pattern = message.replace("S", "scorer 'own', document 'talk'", 1)
     with pytest.raises(RerankError, match=pattern if message[0] == "^" else message) as fault:
         decode(scorer, ["a", "b"], [], ["c", "d", "e"])
@@ -319,9 +317,7 @@ def test_decode_uses_scorers_of_a_package_and_the_cache_by_their_digest(here: Wo
         (b"[rerank.scorers]\nagain =\n", "scorer 'again', , cannot be loaded: .*package somebody$"),
     ],
 )
-def test_entry_points_that_cannot_be_read_name_their_package(
-    content: bytes, message: str, here: World
-) -> None:
+def test_unreadable_entry_points_are_named(content: bytes, message: str, here: World) -> None:
     points = here.folder / "somebody-1.0.dist-info" / "entry_points.txt"
     points.write_bytes(content)
     found = here.run(f"{DECODE} --scorer again=again")
@@ -383,9 +379,7 @@ def test_what_a_scorer_prints_is_no_translation_and_its_exit_is_a_fault(
     assert not [line for line in said if line not in found.err]
 
 
-def test_decode_searches_with_the_decoder_of_a_package_unless_its_name_is_built_in(
-    here: World,
-) -> None:
+def test_decode_searches_with_the_decoder_of_a_package_if_new(here: World) -> None:
     here.weights("w.json", {"LM0": 1})
     assert here.ok(DECODE).lines == ["a lamp is lit", "it gives"]
     assert here.ok(f"{DECODE} --search last").lines == ["lit", "the"]
@@ -393,9 +387,7 @@ def test_decode_searches_with_the_decoder_of_a_package_unless_its_name_is_built_
     assert here.ok(f"{DECODE} --search beam").lines == ["a lamp is lit", "it gives"]
 
 
-def test_a_model_of_a_package_is_trained_and_scores(
-    here: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_s_model_is_trained_too(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     here.write("text", "a lamp is lit\nit gives light\n\nthe lamp\na lamp gives light\n")
     here.ok("train-lm --model sums --train text --valid text --out lm --embed 4 --hidden 4"
             " --epochs 1 -q")  # fmt: skip

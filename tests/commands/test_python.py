@@ -120,9 +120,7 @@ def test_results_are_those_of_the_same_documents_in_files(
 
 
 @pytest.mark.parametrize("pmi", ["", ",pmi=yes"])
-def test_documents_of_a_generator_are_those_of_a_list(
-    pmi: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_generator_is_as_a_list_is(pmi: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The model costs a pass for each candidate before; exact search costs little here."""
     folder = tmp_path_factory.mktemp("lm")
     shape: Any = {"oov_rate": 0.25, "reverse_documents": True}
@@ -196,9 +194,7 @@ def outputs(world: World) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
-def test_the_choice_without_weights_is_that_of_the_shell_and_names_the_systems(
-    world: World, outputs: Any
-) -> None:
+def test_the_choice_without_weights_is_that_of_the_shell(world: World, outputs: Any) -> None:
     shell = world.ok(f"decode {SYSTEMS} --summary s --trace t --kbest-out k").lines
     for found in (rerank.choose(outputs), Reranker({}).decode(document for document in outputs)):
         assert [text for result in found for text in result.texts] == shell
@@ -236,9 +232,7 @@ def test_samples_are_chosen_by_agreement_and_scores_need_weights() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # equal texts
-def test_samples_with_scores_and_their_sources_are_tuned_with_agreement_as_in_the_shell(
-    world: World,
-) -> None:
+def test_samples_with_scores_and_sources_are_tuned_as_in_the_shell(world: World) -> None:
     right = [f"{name} goes to the house by the river today" for name in "abcdef"]
     rows = [
         {
@@ -263,9 +257,7 @@ def test_samples_with_scores_and_their_sources_are_tuned_with_agreement_as_in_th
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
 @pytest.mark.parametrize("objective", ["bleu", "chrf"])
-def test_tuning_on_outputs_of_systems_starts_as_tune_mert_does(
-    world: World, outputs: Any, objective: str
-) -> None:
+def test_tuning_on_systems_is_as_in_the_shell(world: World, outputs: Any, objective: str) -> None:
     world.ok(f"tune-mert {SYSTEMS} --ref dev.ref --objective {objective} --out w.json")
     lines = (world.folder / "dev.ref").read_text().splitlines()
     references = [Document("town", lines[2:]), Document("evening", lines[:2])]
@@ -484,16 +476,12 @@ def decoded(sentences: Any, **more: Any) -> object:
 
 
 @pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
-def test_an_argument_of_another_type_is_named_with_what_was_expected(
-    call: Callable[[], object], message: str
-) -> None:
+def test_an_argument_of_another_type_is_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(RerankError, match=message):
         call()
 
 
-def test_closed_standard_input_is_an_error_that_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_closed_standard_input_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(RerankError, match="standard input is closed; name a file instead of -"):
         list(rerank.read("-", no_docs="one"))
@@ -510,9 +498,7 @@ def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
 @pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
 @pytest.mark.parametrize(("unit", "better"), [(1.0, True), (1e-315, False)], ids=["1", "1e-315"])
 @pytest.mark.parametrize("algorithm", ["pro", "expected-bleu"])
-def test_weights_that_float64_cannot_hold_are_not_taken(
-    algorithm: str, unit: float, better: bool
-) -> None:
+def test_weights_beyond_float64_are_not_taken(algorithm: str, unit: float, better: bool) -> None:
     """A weight that counts would be above 1e308 for values below 1e-308."""
     texts = {"the cat sat on the mat": -unit, "the cat sat on it": unit}
     lists: Sentences = [[(text, {"tm": value}) for text, value in texts.items()]]

@@ -466,9 +466,7 @@ def test_lists_that_look_alike_are_told_apart(line: str, world: World) -> None:
     ],
     ids=["fairseq", "interactive", "jsonl", "ids", "sockeye", "mbr-nmt", "mlm-scoring"],
 )
-def test_sentences_without_hypotheses_at_the_end_count(
-    content: str, sentences: int, world: World
-) -> None:
+def test_last_sentences_without_any_count(content: str, sentences: int, world: World) -> None:
     world.write("list", content)
     run = world.ok("first --kbest list")
     assert len(run.lines) == sentences
@@ -503,9 +501,7 @@ def test_documents_and_sources_of_a_list_are_written_beside(
     [JSON_LINES, "S-0\tx\nH-0\t-1\ta\nH-0\t-2\tb\nH-1\t-1\tc\n"],
     ids=["jsonl", "fairseq"],
 )
-def test_sources_that_the_last_sentences_lack_are_not_the_list_s(
-    content: str, world: World
-) -> None:
+def test_sources_that_some_sentences_lack_are_none(content: str, world: World) -> None:
     world.write("list", content)
     assert len(world.ok("convert --kbest list --to jsonl").lines) > 1
     run = world.run("convert --kbest list --to moses --source-out sources --out out")

@@ -368,9 +368,7 @@ def test_of_many_changed_sentences_the_first_of_each_document_are_shown(world: W
     assert text.count("1,700 of 1,700 sentences changed, of which the first 1,666 are shown") == 3
 
 
-def test_what_features_add_over_a_trace_of_other_weights_is_told_by_the_own_scores(
-    world: World,
-) -> None:
+def test_what_features_add_over_another_trace_is_by_own_scores(world: World) -> None:
     """Not by the other trace's, which are of other weights and features."""
     world.write("docs", ["a"] * 4)
     ours = [json.loads(choice("a", n, "it", "it is lit")) for n in range(4)]

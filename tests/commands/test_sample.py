@@ -37,9 +37,7 @@ def test_the_text_is_what_lm_draws_on_standard_output_with_counts_beside_it(worl
     assert world.ok(command.replace("--seed 7", "--seed 8")).out != found.out
 
 
-def test_drawn_documents_end_where_the_start_begins_if_they_are_read_from_the_end(
-    world: World,
-) -> None:
+def test_drawn_documents_end_where_the_start_begins_if_reversed(world: World) -> None:
     world.model("ccdclm", "turned", reverse_documents=True)
     world.model("ccdclm", "twin")  # of the same weights
     world.write("end", ["the lamp is lit", "it burns"])

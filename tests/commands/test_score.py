@@ -55,9 +55,7 @@ OUTPUTS = {  # of other tools: lines before and after, those of the numbers 1, 2
 
 
 @pytest.mark.parametrize("tool", OUTPUTS)
-def test_the_command_of_a_message_makes_scores_of_the_output_of_another_tool(
-    tool: str, world: World
-) -> None:
+def test_the_command_of_a_message_makes_scores_of_an_output(tool: str, world: World) -> None:
     before, line, after = OUTPUTS[tool]
     world.write("its output", before + "".join(line.format(n) for n in range(1, 10)) + after)
     command = f"{SCORE} --scores".split()

@@ -26,9 +26,7 @@ def tagged(world: World, model_folders: Mapping[str, Path]) -> World:
 
 @pytest.mark.parametrize("model", ["rnnlm", "ccdclm", "codclm"])
 @pytest.mark.parametrize("options", ["", "--duplicate-last-word"])
-def test_tags_of_all_words_add_up_to_the_figures_of_the_text(
-    model: str, options: str, tagged: World
-) -> None:
+def test_tags_add_up_to_the_figures_of_texts(model: str, options: str, tagged: World) -> None:
     """A tag for each kind of word: figures of a tag are those of its words."""
     command = f"perplexity --lm {model} text --device cpu --format json {options}"
     plain = tagged.ok(command).json
@@ -84,9 +82,7 @@ def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: Worl
     ],
     ids=["short", "long", "more", "end"],
 )
-def test_tags_that_do_not_fit_are_refused_with_their_place(
-    content: str, message: str, tagged: World
-) -> None:
+def test_tags_that_do_not_fit_are_refused(content: str, message: str, tagged: World) -> None:
     """A row of the table of faults could not have the model."""
     tagged.write("tags", content)
     run = tagged.run("perplexity --lm rnnlm text --tags tags --device cpu")

@@ -81,9 +81,7 @@ ATTENTION = "attention --hidden 32 --learning-rate 0.03 --epochs 24 --streams 8"
         ("topics", "clstm-given-topic"),
     ],
 )
-def test_a_model_learns_from_a_file_beside_the_text_what_only_this_tells(
-    kind: str, model: str, world: World
-) -> None:
+def test_a_model_learns_what_only_a_side_file_tells(kind: str, model: str, world: World) -> None:
     """Without it, a perplexity of 2 for three of 16 predictions: 1.14 in all."""
     write_colours(world)
     options = f"--{kind} train.{kind} --valid-{kind} valid.{kind} --epochs 10 --streams 2"
@@ -203,9 +201,7 @@ def perplexity_of(row: dict[str, str]) -> float:
     ],
     ids=lambda value: value.split()[1] if isinstance(value, str) else "",
 )
-def test_shapes_that_are_asked_for_are_those_of_the_model(
-    options: str, shape: dict[str, object], world: World
-) -> None:
+def test_models_have_given_shapes(options: str, shape: dict[str, object], world: World) -> None:
     """Its validation is that of the definition, sentence by sentence."""
     command = TRAIN.replace("--embed 6", "") if "-lin" in options else TRAIN
     said = told(world, options, command)
@@ -336,9 +332,7 @@ def test_a_reversed_reading_is_that_of_the_reversed_text(
     )
 
 
-def test_data_files_of_ji_et_al_train_the_model_of_blank_lines_and_the_unknown_class(
-    world: World,
-) -> None:
+def test_data_files_of_ji_et_al_train_the_model_of_blank_lines(world: World) -> None:
     for name in ("train", "valid"):
         text = world.text(f"{name}.txt")
         world.write(f"{name}.ji", text.replace("\n\n", "\n====\n").replace("old", "UNK"))
@@ -426,9 +420,7 @@ def test_a_training_that_diverges_is_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("model", ["dclm-bilingual", "dclm-right"])
-def test_the_source_side_begins_with_the_weights_and_words_of_a_model(
-    model: str, world: World
-) -> None:
+def test_the_source_side_begins_with_a_model_s_weights(model: str, world: World) -> None:
     """At a learning rate of almost 0 the saved model is the one that training began with."""
     mono = ["eins zwei", "drei", "", "zwei zwei drei vier", "eins", ""] * 4
     world.write("mono.src", mono)
@@ -527,9 +519,7 @@ def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: W
 
 
 @pytest.mark.parametrize("model", ["codclm", "attention"])
-def test_models_of_pieces_are_resumed_and_measured_by_piece_and_by_word(
-    model: str, world: World
-) -> None:
+def test_models_of_pieces_are_measured_by_piece_and_word(model: str, world: World) -> None:
     source = "--source train.txt --valid-source valid.txt" if model == "attention" else ""
     options = f"--model {model} --tokenizer unigram:273 {source}"
     whole, half = (TRAIN.replace("--out lm", f"--out {name}") for name in ("whole", "half"))
@@ -555,9 +545,7 @@ def test_models_of_pieces_are_resumed_and_measured_by_piece_and_by_word(
 @pytest.mark.parametrize(
     ("before", "after"), [("codclm", "codclm"), ("attention", "attention-gated")]
 )
-def test_a_model_of_pieces_is_trained_on_with_its_pieces(
-    before: str, after: str, world: World
-) -> None:
+def test_a_model_of_pieces_is_trained_on(before: str, after: str, world: World) -> None:
     """At a learning rate of almost 0 both have equal perplexities, also of new characters."""
     beside = "--source train.txt --valid-source valid.txt" if before == "attention" else ""
     given = "--source other.txt" if beside else ""
@@ -597,9 +585,7 @@ def test_models_of_pieces_warn_of_texts_in_another_script(world: World) -> None:
         assert "unknown" not in world.ok(f"perplexity {command}").err
 
 
-def test_what_needs_words_refuses_pieces_and_samples_are_text(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_needs_words_refuses_pieces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     trained(world, "--model codclm --tokenizer bpe:280")
     world.write("gap", ["the ___ is lit"])
     for command in ("cloze --lm lm gap", "perplexity --lm lm valid.txt --duplicate-last-word"):

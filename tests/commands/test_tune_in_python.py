@@ -114,9 +114,7 @@ def test_tuned_weights_are_those_of_the_shell_with_the_same_settings(
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
-def test_documents_without_totals_start_from_the_order_of_their_candidates(
-    world: World, references: list[list[str]]
-) -> None:
+def test_without_totals_the_order_is_the_start(world: World, references: list[list[str]]) -> None:
     world.write("list", [line.rpartition(" ||| ")[0] for line in world.lines("list")])
     world.ok(f"{TUNE} --select none")
     documents = in_memory(rerank.read("list", "ids"))
@@ -175,9 +173,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("settings", "message"), SETTINGS.values(), ids=SETTINGS)
-def test_settings_that_are_refused_have_their_keywords_in_the_message(
-    settings: Any, message: str
-) -> None:
+def test_refused_settings_have_keywords_in_the_message(settings: Any, message: str) -> None:
     with pytest.raises(RerankError) as fault:
         rerank.tune(TALKS, TEXTS, **settings)
     assert str(fault.value).startswith(message)
@@ -267,9 +263,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # texts of a few words
 @pytest.mark.parametrize(("call", "message"), CALLS.values(), ids=CALLS)
-def test_errors_have_the_words_of_python_and_both_counts(
-    call: Callable[[], object], message: str
-) -> None:
+def test_errors_have_the_words_of_python(call: Callable[[], object], message: str) -> None:
     with pytest.raises(RerankError) as fault:
         call()
     assert str(fault.value).startswith(message)

@@ -131,9 +131,7 @@ def test_the_bleu_reported_is_of_all_references_and_of_the_tokenizer_given(drawn
     [("", ""), (PAIRS, ""), (PAIRS, "--algorithm expected-bleu")],
     ids=["alone", "pairs", "expected-bleu"],
 )
-def test_the_round_of_the_best_decoded_value_is_kept(
-    drawn: World, sources: str, options: str
-) -> None:
+def test_the_round_of_the_best_value_is_kept(drawn: World, sources: str, options: str) -> None:
     found = drawn.ok(PLAIN.replace(" --shrink 0", ""), *sources.split(), *options.split())
     told = rounds(found.err)
     values = [one.value for one in told]
@@ -158,9 +156,7 @@ def test_the_round_of_the_best_decoded_value_is_kept(
 
 @pytest.mark.parametrize("ranges", ["", "--range LM0=0.4:0.6 --range TM0=-0.3:0.3"])
 @pytest.mark.parametrize("seed", range(3))
-def test_no_weights_of_two_features_are_better_than_those_found(
-    world: World, seed: int, ranges: str
-) -> None:
+def test_no_weights_of_two_features_are_better(world: World, seed: int, ranges: str) -> None:
     """Of order 0 only the direction counts: at most atan(0.3 / 0.4) from the first feature."""
     world.draw(seed, SMALL, ())
     two_features(world)
@@ -205,9 +201,7 @@ def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
-def test_fixed_scores_settle_the_scale_of_the_weights(
-    world: World, algorithm: str, size: float
-) -> None:
+def test_fixed_scores_settle_the_scale(world: World, algorithm: str, size: float) -> None:
     """Two thirds of what is planted are fixed: the weight of the other feature fits in."""
     plant(world, "fixed= {fixed} C= {2}")
     world.weights("start.json", {"fixed": size, "C": 0.0})
@@ -303,9 +297,7 @@ def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
 @pytest.mark.parametrize(
     "options", ["--range LM0=0:", "--replicates 2"], ids=["sign", "replicates"]
 )
-def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
-    drawn: World, options: str
-) -> None:
+def test_if_the_scale_is_free_absolute_weights_sum_to_one(drawn: World, options: str) -> None:
     drawn.ok(PLAIN, *PAIRS.split(), *options.split())
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
     assert dense(drawn)["LM0"][0] >= 0 or "range" not in options
@@ -316,9 +308,7 @@ def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
 # What is written
 
 
-def test_a_weights_file_says_how_it_was_made(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_weights_say_how_they_were_made(drawn: World, model_folders: Mapping[str, Path]) -> None:
     lm = ["--lm", f"lm={model_folders['rnnlm']}"]
     drawn.ok(f"{FROM_START} --select none --starts 2 --seed 7 --top 3 --beam 5 --search beam", *lm)
     found = made(drawn)
@@ -829,9 +819,7 @@ SEARCHED = [PAIRS, "--algorithm pro", "--replicates 2 --select none"]
 
 
 @pytest.mark.parametrize("options", SEARCHED)
-def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
-    world: World, options: str
-) -> None:
+def test_searches_of_a_failed_run_are_kept_for_the_next(world: World, options: str) -> None:
     first = draw_separable(world)
     command = f"{FROM_START} --features same,TM0 --length-ratio free {options}"
     plain = world.ok(command, RERANK_CACHE="one")

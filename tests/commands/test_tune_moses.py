@@ -89,9 +89,7 @@ def test_an_init_of_zeros_is_no_start(extracted: World) -> None:
     assert found[0] == found[1]
 
 
-def test_weights_below_the_first_hypotheses_ask_for_those_that_made_the_lists(
-    extracted: World,
-) -> None:
+def test_weights_below_the_first_hypotheses_ask_for_older_weights(extracted: World) -> None:
     """The first hypotheses are the references, features are noise; the order counts from --init."""
     rng, features, scores = np.random.default_rng(1), list[str](), list[str]()
     for t in range(20):
@@ -120,9 +118,7 @@ STARTS = ["", "--init init.opt", "--start start.json", "--start moses.ini"]
 @pytest.mark.parametrize(
     ("start", "select"), list(zip(STARTS, ["cv", "none", "cv", "none"], strict=True))
 )
-def test_the_bleu_reported_is_that_of_the_weights_written(
-    extracted: World, start: str, select: str
-) -> None:
+def test_the_bleu_reported_is_of_the_weights(extracted: World, start: str, select: str) -> None:
     found = extracted.ok(MOSES, "--select", select, *start.split())
     truth = bleu_by_hand(extracted, "out.json")
     assert made(extracted)["bleu"] == pytest.approx(truth, rel=1e-12)
@@ -230,9 +226,7 @@ NAMES = [("_0 _1 _2", ["F0", "F1", "F2"]), ("LM TM_0 TM_1", ["LM", "TM_0", "TM_1
 
 
 @pytest.mark.parametrize(("header", "names"), NAMES, ids=["unlabelled", "a label of one value"])
-def test_features_are_named_by_the_header_of_the_blocks(
-    extracted: World, header: str, names: list[str]
-) -> None:
+def test_features_are_named_by_headers(extracted: World, header: str, names: list[str]) -> None:
     extracted.ok(PLAIN)
     plain = columns(extracted)
     text = extracted.text("features.dat").replace("LM0_0 TM0_0 TM0_1", header)

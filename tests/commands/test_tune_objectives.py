@@ -83,7 +83,7 @@ def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> No
 
 
 @pytest.mark.parametrize("name", [*OBJECTIVES][1::2])
-def test_no_weights_of_two_features_are_better_than_those_found(small: World, name: str) -> None:
+def test_no_weights_of_two_features_are_better(small: World, name: str) -> None:
     objective = OBJECTIVES[name]
     found = small.ok(FREE, "--starts", 2, *objective.options)
     every = [objective.value(small, one) for one in every_choice(small, ["LM0", "TM0"])]
@@ -93,9 +93,7 @@ def test_no_weights_of_two_features_are_better_than_those_found(small: World, na
 
 
 @pytest.mark.parametrize("name", ["documents, ratio", "worst, file + ter", "dear"])
-def test_the_objective_of_held_out_documents_is_that_of_decoding_them(
-    drawn: World, name: str
-) -> None:
+def test_the_objective_of_held_out_documents_is_decoded(drawn: World, name: str) -> None:
     """With all digits; the length that is kept is that of their first candidates."""
     objective = OBJECTIVES[name]
     drawn.ok(FREE, "--hold-out", 0.4, *objective.options)
@@ -142,9 +140,7 @@ def cosine(world: World, weights: list[float]) -> float:
 
 @pytest.mark.parametrize("tm", [[0.25, 0.25], [0.25, 0]], ids=["all", "one free"])
 @pytest.mark.parametrize("price", [0.5, 20.0])
-def test_leaving_the_direction_of_the_start_has_its_price(
-    drawn: World, price: float, tm: list[float]
-) -> None:
+def test_leaving_the_direction_has_a_price(drawn: World, price: float, tm: list[float]) -> None:
     drawn.weights("start.json", {"LM0": 0.5, "TM0": tm})
     found = drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
     truth = bleu(decoded(drawn), drawn.lines("dev.ref")).score
@@ -197,9 +193,7 @@ DEFAULTS = [  # and names of objectives
 
 
 @pytest.mark.parametrize(("options", "name"), DEFAULTS, ids=[options for options, _ in DEFAULTS])
-def test_a_weights_file_names_its_objective_with_the_documented_prices(
-    drawn: World, options: str, name: str
-) -> None:
+def test_a_weights_file_names_objective_and_prices(drawn: World, options: str, name: str) -> None:
     found = drawn.ok(FROM_START, *options.split())
     assert made(drawn)["objective"] == name
     assert f"maximised: {name}\n" in found.err

@@ -391,9 +391,7 @@ def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
     assert selection["chosen"] in good_enough(selection["candidates"])
 
 
-def test_new_features_that_gain_nothing_alone_are_tuned_with_others_and_left_out(
-    world: World,
-) -> None:
+def test_new_features_that_gain_nothing_are_tuned_with_others(world: World) -> None:
     """Random numbers: shares without them are those of the lists that have none."""
     world.draw(2, DOCUMENTS, ())
     world.ok(FROM_START)

@@ -65,9 +65,7 @@ NAN, INF = (Unary([np.zeros(2), np.array([0, value])]) for value in (np.nan, np.
     [(NAN, None), (WeightedSum([(0, NAN), (1, FINE), (2, INF)]), 2)],
     ids=["found by the search", "found by the sum"],
 )
-def test_a_fault_names_the_problem_beside_sentence_candidate_and_part(
-    bad: DocumentProblem, part: int | None
-) -> None:
+def test_a_fault_names_the_problem_and_place(bad: DocumentProblem, part: int | None) -> None:
     summed = WeightedSum([(1, FINE), (1, FINE), (1, FINE)])
     problems = [Unary([]), Unary([np.zeros(2)]), summed, FINE, bad, FINE]
     with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1") as caught:

@@ -223,9 +223,7 @@ def test_drawn_hypotheses_follow_their_weights_at_scale_alpha() -> None:
 
 
 @every_merge
-def test_any_merge_leaves_the_only_path_and_first_candidates_where_none_is_possible(
-    merge: str,
-) -> None:
+def test_any_merge_leaves_the_only_path_and_first_candidates(merge: str) -> None:
     only = Unary([np.array([-0.5])] * 300)
     assert survivors(only, rng=rng(), merge=merge, alpha=1.0) == Path((0,) * 300, -150.0)
     problem = Pairwise([np.array([[0, 1.0]]), np.full((2, 2), -np.inf), np.array([[0, 1.0]] * 2)])

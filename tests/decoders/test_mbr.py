@@ -69,9 +69,7 @@ def test_equal_utilities_go_to_the_first_candidate() -> None:
 
 @every_order
 @pytest.mark.parametrize("spread", [0.7, 1.4])
-def test_without_a_scale_the_scores_get_the_standard_deviation_of_the_spread(
-    order: int | None, spread: float
-) -> None:
+def test_scores_get_the_standard_deviation_of_a_spread(order: int | None, spread: float) -> None:
     """The scores are those after the path of first candidates."""
     problem, utility = random_problem(order, (3, 2, 4), rng(3)), Gains.drawn((3, 2, 4))
     deviation = math.sqrt(sum(np.var(row) for row in conditional_scores(problem, (0, 0, 0))) / 3)

@@ -35,9 +35,7 @@ def test_offspring_number_n_and_none_come_from_a_share_of_0(
 
 
 @every_scheme
-def test_offspring_number_n_times_the_share_on_average_wherever_it_stands(
-    scheme: Resampling,
-) -> None:
+def test_offspring_number_n_times_the_share_on_average(scheme: Resampling) -> None:
     draws, n, runs, expected = rng(3), 7, 4_000, np.array([0.05, 0.3, 0.0, 0.425, 0.225])
     means = np.mean([scheme(expected, n, draws) for _ in range(runs)], axis=0)
     # four standard errors of the mean; no scheme varies more than the multinomial
@@ -70,9 +68,7 @@ class Highest:
 
 
 @every_scheme
-def test_rounding_of_the_shares_neither_loses_offspring_nor_names_a_particle_that_is_not_there(
-    scheme: Resampling,
-) -> None:
+def test_rounding_of_the_shares_neither_loses_nor_adds_offspring(scheme: Resampling) -> None:
     shares = np.array([0.1] * 10 + [0.0])
     assert shares.cumsum()[-1] < 1  # 1 − 2^-53: as high as the random numbers
     counts = scheme(shares, 4, Highest())  # type: ignore[arg-type]

@@ -60,9 +60,7 @@ def both(one: DocumentProblem, other: DocumentProblem, weight: float = 1.0) -> W
 
 
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
-def test_paths_keep_their_scores_and_two_reversals_are_none(
-    lengths: list[int], order: int | None, seed: int
-) -> None:
+def test_paths_keep_their_scores_reversed(lengths: list[int], order: int | None, seed: int) -> None:
     problem = random_problem(order, lengths, rng(seed), VALUES)
     turned = reversed_problem(problem)
     assert tuple(turned.lengths) == tuple(lengths)[::-1]
@@ -130,9 +128,7 @@ def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
 )
-def test_the_direction_follows_from_what_sentences_depend_on(
-    names: list[str], expected: str, order: int | None
-) -> None:
+def test_directions_follow_dependence(names: list[str], expected: str, order: int | None) -> None:
     unweighted = (0.0, PARTS["later"]) if expected == "forward" else (0.0, PARTS["earlier"])
     problem = WeightedSum([*((1.0, PARTS[name]) for name in names), unweighted])
     assert direction_of(problem) is Direction(expected)
@@ -145,9 +141,7 @@ def test_the_direction_follows_from_what_sentences_depend_on(
 
 @pytest.mark.parametrize("name", sorted(DECODERS))
 @pytest.mark.parametrize("order", [0, 1, 2, None])
-def test_a_reversed_problem_is_searched_as_the_problem_that_it_reverses(
-    name: str, order: int | None
-) -> None:
+def test_a_reversed_problem_is_searched_as_the_other(name: str, order: int | None) -> None:
     if not DECODERS[name].serves(order):
         return
     problems = [
@@ -180,9 +174,7 @@ def test_equal_paths_of_a_reversed_search_are_decided_from_the_first_sentence() 
 
 
 @pytest.mark.parametrize(("faulty", "sentence"), [(0, 2), (1, 1), (2, 0)])
-def test_a_fault_of_a_reversed_search_is_located_in_the_document(
-    faulty: int, sentence: int
-) -> None:
+def test_a_fault_of_a_reversed_search_has_its_place(faulty: int, sentence: int) -> None:
     tables = [np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2, 2))]
     good = WeightedSum([(1.0, reversed_problem(HistoryTable([np.zeros(2)], None)))])
     tables[faulty][..., 1] = np.nan

@@ -101,9 +101,7 @@ def sums_at(pool: Pool, lists: list[list[Line]], step: Fraction) -> NDArray[np.i
 
 @settings(max_examples=20)
 @given(st.lists(LISTS, min_size=1, max_size=3), SEEDS)
-def test_every_interval_of_a_line_has_the_statistics_of_direct_rescoring(
-    lists: list[list[Line]], seed: int
-) -> None:
+def test_every_interval_has_statistics_of_rescoring(lists: list[list[Line]], seed: int) -> None:
     pool = pool_of(lists, seed)
     point = point_on(pool)
     if not len(point.features):

@@ -105,9 +105,7 @@ every_metric = pytest.mark.parametrize(
 
 @every_metric
 @given(corpora())
-def test_the_score_of_a_sum_of_statistics_is_sacrebleus_corpus_score(
-    found: Any, truth: Any, corpus: Corpus
-) -> None:
+def test_sums_of_statistics_have_sacrebleu_s_score(found: Any, truth: Any, corpus: Corpus) -> None:
     """To the last bit, but for TER, whose negative is larger where a text is better."""
     rows = rows_of(found, *corpus)
     score = found.shown(float(found.scores(rows.sum(axis=0))))
@@ -198,9 +196,7 @@ def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
     ],
     ids=lambda words: str(len(words)),
 )
-def test_edits_with_shifts_are_those_of_sacrebleus_search(
-    hypothesis: list[int], reference: list[int]
-) -> None:
+def test_edits_with_shifts_are_of_sacrebleu(hypothesis: list[int], reference: list[int]) -> None:
     ours, theirs = ([str(word) for word in words] for words in (hypothesis, reference))
     rows = rows_of(metric("ter"), [" ".join(ours)], [[" ".join(theirs)]])
     assert rows[0, 0] == translation_edit_rate(ours, theirs)[0]
@@ -208,9 +204,7 @@ def test_edits_with_shifts_are_those_of_sacrebleus_search(
 
 @settings(max_examples=40)
 @given(st.permutations(range(12)), st.integers(0, 4), st.integers(3, 12))
-def test_edits_of_short_texts_in_another_order_are_those_of_sacrebleu(
-    order: list[int], dropped: int, n_words: int
-) -> None:
+def test_edits_of_turned_texts_are_sacrebleus(order: list[int], dropped: int, n_words: int) -> None:
     ours = [str(n % n_words) for n in order[dropped:]]
     theirs = [str(n % n_words) for n in range(12)]
     rows = rows_of(metric("ter"), [" ".join(ours)], [[" ".join(theirs)]])
@@ -451,9 +445,7 @@ def kept_systems(texts: Texts) -> list[Sequence[str | None]]:
 
 
 @pytest.mark.parametrize("n_systems", [2, 3, 4])
-def test_document_consensus_is_the_gain_over_choices_that_no_single_change_betters(
-    n_systems: int, tmp_path: Path
-) -> None:
+def test_document_consensus_is_the_gain_over_best_choices(n_systems: int, tmp_path: Path) -> None:
     documents = drawn_outputs(n_systems, seed=n_systems)
     for texts, found in zip(documents, candidates_of(documents, tmp_path), strict=True):
         values = [{x: f["consensusdocbleu"] for x, f in one.items()} for one in found]
@@ -557,17 +549,13 @@ def test_p_of_a_sum_counts_signs(gains: list[int]) -> None:
 @pytest.mark.parametrize(
     ("n", "p"), [(9, None), (10, 2 / 2**10), (20, 2 / 2**20), (21, 1 / 10_001)]
 )
-def test_of_documents_that_all_gain_alike_p_is_the_least_that_there_is(
-    n: int, p: float | None
-) -> None:
+def test_of_documents_that_all_gain_alike_p_is_the_least_there_is(n: int, p: float | None) -> None:
     """Exact up to 20 documents: the observed pattern and its mirror image; never 0 if drawn."""
     system = np.ones((n, 1), dtype=np.int64)
     assert flipped(system, 0 * system) == p
 
 
-def test_p_of_drawn_swaps_is_the_exact_one_but_for_sampling(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_p_of_drawn_swaps_is_exact_but_for_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     both = documents(3, 14), documents(103, 14, quality=0.46)
     exact = flipped(*both, BLEU_ROWS.scores)
     monkeypatch.setattr(significance, "MOST_EXACT", 10)
@@ -576,9 +564,7 @@ def test_p_of_drawn_swaps_is_the_exact_one_but_for_sampling(
     assert 0 < abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / 10_000)
 
 
-def test_the_bootstrap_resamples_documents_and_results_do_not_depend_on_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_bootstrap_resamples_documents_in_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     both = np.stack([documents(6, 7), documents(106, 7)])
     found = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
     drawn = np.random.default_rng(9).integers(7, size=(101, 7))

@@ -132,9 +132,7 @@ def test_lines_of_the_common_shape_are_read_by_machine_code(
 
 
 @pytest.mark.parametrize("line", DIALECTS)
-def test_every_dialect_has_its_common_shape(
-    line: bytes, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dialects_have_a_shape(line: bytes, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_to_python(world, [line] * 3, monkeypatch) == 0
     both(world, "moses", [line] * 3)
 
@@ -174,9 +172,7 @@ lists = st.lists(usual | sparse | sparse | no_total | st.sampled_from([b"", b" "
 
 @in_world
 @given(lines=lists.map(lambda lines: [b"", FIRST, *lines]))
-def test_compiled_and_general_reader_agree_whatever_a_list_holds(
-    lines: list[bytes], world: World
-) -> None:
+def test_compiled_and_general_reader_agree_on_any_list(lines: list[bytes], world: World) -> None:
     found = candidates(both(world, "moses", lines))
     columns = [line.decode().split("|||") for line in lines if line.strip()]
     kept = [(int(number), text.strip()) for number, text, *_ in columns]
@@ -220,9 +216,7 @@ def test_numbers_have_the_bits_of_python(tokens: list[str], world: World) -> Non
         assert repr(one["features"]["A"]) == repr(one["score"]) == repr(float(token))
 
 
-def test_ten_thousand_random_decimals_have_the_bits_of_python(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_decimals_have_bits_of_python(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     mantissas = rng.uniform(-1, 1, 10_000) * 10 ** rng.uniform(0, 18, 10_000)
     exponents = rng.integers(-30, 30, 10_000)
@@ -293,9 +287,7 @@ ONE = b'{"id": 3, "candidates": [{"text": "a b", "score": -1.5, "features": {"lp
 @example(place=ONE.index(b".5"), byte=ord("e"))
 @example(place=ONE.index(b"a b"), byte=ord("\\"))
 @example(place=ONE.index(b"a b"), byte=ord("\t"))
-def test_both_readers_of_json_lines_find_the_same_faults(
-    place: int, byte: int, world: World
-) -> None:
+def test_both_readers_of_json_lines_find_faults(place: int, byte: int, world: World) -> None:
     changed = bytearray(ONE)
     changed[place] = byte
     both(world, "jsonl", [ONE, bytes(changed), ONE.replace(b"3", b"4")])
@@ -348,9 +340,7 @@ odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1"
     st.sampled_from([" ", "  "]),
     st.booleans(),
 )
-def test_lines_of_numbers_that_are_taken_are_those_of_float(
-    rows: list[list[str]], blank: str, trailing: bool
-) -> None:
+def test_lines_of_numbers_are_as_floats(rows: list[list[str]], blank: str, trailing: bool) -> None:
     lines = [(blank.join(row) + blank * trailing).encode() for row in rows]
     found, others = read_numbers(lines, 2)
     assert found.shape == (len(rows), 2)

@@ -190,9 +190,7 @@ def training_scores(model: DocumentLM, document: Document) -> Scores:
 
 
 @every_case
-def test_words_have_the_scalar_log_probabilities_in_training(
-    name: str, shape: Shape, others: dict[str, Any]
-) -> None:
+def test_training_has_the_scalar_numbers(name: str, shape: Shape, others: dict[str, Any]) -> None:
     model = model_of(name, shape, others).double()
     with float64():
         found = training_scores(model, DOCUMENT)
@@ -201,9 +199,7 @@ def test_words_have_the_scalar_log_probabilities_in_training(
 
 
 @every_case
-def test_the_engine_gives_candidates_the_scalar_sums(
-    name: str, shape: Shape, others: dict[str, Any]
-) -> None:
+def test_the_engine_gives_the_scalar_sums(name: str, shape: Shape, others: dict[str, Any]) -> None:
     """Candidates after each sentence, over a trie, in float32."""
     model = model_of(name, shape, others)
     engine, context = ScoringEngine.of(model), model.context.start(1)
@@ -221,9 +217,7 @@ def test_the_engine_gives_candidates_the_scalar_sums(
 
 
 @every_case
-def test_gradients_are_those_of_finite_differences(
-    name: str, shape: Shape, others: dict[str, Any]
-) -> None:
+def test_gradients_are_finite_differences(name: str, shape: Shape, others: dict[str, Any]) -> None:
     """The gradient of training's loss against central differences of the scalar loss.
 
     Two documents side by side. Some parameters at a time are moved along one random direction in

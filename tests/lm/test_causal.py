@@ -117,9 +117,7 @@ def test_texts_that_begin_with_no_token_are_scored_from_their_second_one(
 
 
 @pytest.mark.parametrize("kind", ["gemma2", "mamba"])
-def test_architectures_that_read_a_tree_otherwise_are_refused(
-    models: dict[str, CausalModel], kind: str
-) -> None:
+def test_some_architectures_cannot_read_a_tree(models: dict[str, CausalModel], kind: str) -> None:
     with pytest.raises(ValueError, match="scores a prefix tree otherwise than single texts"):
         CausalEngine(models[kind], Backend()).check()
 
@@ -322,18 +320,14 @@ def test_what_is_no_folder_of_a_model_is_refused_in_a_line(
     assert "\n" not in str(fault.value)
 
 
-def test_a_missing_package_is_named_with_its_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_files(config__json=b"{}", model__safetensors=b"")(tmp_path / "m")
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(CausalFolderError, match=r"pip install 'rerank-mt\[hf\]'"):
         open_causal_model(tmp_path / "m")
 
 
-def test_a_tokenizer_that_needs_sentencepiece_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transformers = pytest.importorskip("transformers")
 
     def missing(*given: object, **more: object) -> None:

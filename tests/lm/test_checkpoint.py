@@ -94,9 +94,7 @@ def replace_shard(folder: Path, raw: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "head"), [*((n, None) for n in sorted(ZOO)), *(("codclm", head) for head in HEADS)]
 )
-def test_a_model_read_back_is_the_model_written(
-    name: str, head: str | None, tmp_path: Path
-) -> None:
+def test_models_are_read_as_written(name: str, head: str | None, tmp_path: Path) -> None:
     model = model_of(name, tied=head != "classes", head=head).eval()
     save_model(tmp_path, model, words_of(), ABOUT, side_vocabularies(model))
     saved = load_model(tmp_path)

@@ -68,9 +68,7 @@ def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
 @pytest.mark.parametrize(
     ("name", "head"), [*((name, None) for name in MODELS), ("ccdclm", "self-normalised")]
 )
-def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_read(
-    name: str, head: str | None
-) -> None:
+def test_perplexity_is_the_sum_of_sentences_one_by_one(name: str, head: str | None) -> None:
     """Of each document as of a text of its own; the model is left as it was found."""
     model, corpus = model_of(name, head=head), text()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}

@@ -83,9 +83,7 @@ every_head = pytest.mark.parametrize("name", SCORES)
 @both_ties
 @every_head
 @torch.no_grad()
-def test_scores_of_all_words_are_those_of_the_definition(
-    name: str, tied: bool, words: int, columns: int
-) -> None:
+def test_scores_of_words_are_as_defined(name: str, tied: bool, words: int, columns: int) -> None:
     head = head_of(name, words, tied=tied)
     hidden, value = torch.randn(5, 3), torch.randn(5, 2)
     features = head.features(hidden, value)
@@ -109,9 +107,7 @@ def test_scores_of_all_words_are_those_of_the_definition(
 @pytest.mark.parametrize("spread", [1.0, 30.0], ids=["a product", "beyond the range of exp"])
 @every_head
 @torch.no_grad()
-def test_scores_in_many_contexts_are_those_of_the_shifted_features(
-    name: str, spread: float, columns: int
-) -> None:
+def test_scores_in_contexts_are_of_shifted_features(name: str, spread: float, columns: int) -> None:
     """Of more positions than fit in one piece of work."""
     head = head_of(name, 30)
     head.weight().mul_(spread)
@@ -322,9 +318,7 @@ def as_features(*logits: Tensor) -> tuple[Tensor, ...]:
 
 @pytest.mark.parametrize("spread", [1.0, 50.0])
 @pytest.mark.parametrize("offset", [0.0, 200.0, -200.0])
-def test_log_sums_are_those_of_float64_wherever_the_logits_lie(
-    spread: float, offset: float
-) -> None:
+def test_log_sums_are_those_of_float64_for_any_logits(spread: float, offset: float) -> None:
     logits = torch.randn(40, 500) * spread + offset
     truth = torch.logsumexp(logits.double(), dim=1)
     features, weight = as_features(logits)
@@ -334,9 +328,7 @@ def test_log_sums_are_those_of_float64_wherever_the_logits_lie(
 
 @pytest.mark.parametrize("spread", [1.0, 10.0, 50.0])
 @pytest.mark.parametrize("alike", [True, False], ids=["near-duplicates", "independent"])
-def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
-    spread: float, alike: bool
-) -> None:
+def test_the_product_of_exponentials_is_direct_evaluation(spread: float, alike: bool) -> None:
     a, b = torch.randn(40, 500) * spread, torch.randn(12, 500) * spread
     if alike:
         b = b[:1] + torch.randn(12, 500) * 0.1
@@ -346,9 +338,7 @@ def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 10.0, 40.0]), st.floats(-90, 90))
 @settings(max_examples=15)
-def test_no_offset_of_a_node_or_a_context_deceives_the_guard(
-    seed: int, spread: float, offset: float
-) -> None:
+def test_no_offset_of_a_node_deceives_the_guard(seed: int, spread: float, offset: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     a = torch.randn(7, 60, generator=generator) * spread
     b = torch.randn(5, 60, generator=generator) * spread

@@ -210,9 +210,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_adapter_of_the_model_is_refused_in_a_line(
-    name: str, base: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_adapter_is_refused_in_a_line(name: str, base: Path, tmp_path: Path) -> None:
     make, message = REFUSED[name]
     (tmp_path / "lora").mkdir()
     make(tmp_path / "lora")

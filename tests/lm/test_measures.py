@@ -173,9 +173,7 @@ PAIRS: list[Pair] = [([b"it", b"is"], [word, b"it"]) for word in (b"but", b"so",
 LABELS = [b"Comparison", b"Contingency", b"Comparison", b"none"]
 
 
-def test_probabilities_of_relations_are_those_of_the_formula_and_at_the_optimum(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_probabilities_of_relations_are_at_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """∂/∂b of the mean −log p is the mean of p minus the frequency of each label: 0."""
     generator = torch.Generator().manual_seed(1)
     weight, bias = (torch.randn(n, 2, generator=generator) for n in (SLOTS, 1))

@@ -50,9 +50,7 @@ def noise(seed: int = 0, *, dropout: float = 0.0, locked: float = 0.0, words: fl
 @pytest.mark.parametrize(
     ("dropout", "locked"), [(0.25, 0.0), (0.0, 0.25)], ids=["single", "locked"]
 )
-def test_dropout_keeps_the_expected_value_and_a_locked_mask_is_one_for_a_sentence(
-    dropout: float, locked: float
-) -> None:
+def test_dropout_keeps_the_expected_value_also_if_locked(dropout: float, locked: float) -> None:
     at, one = positions(), noise(dropout=dropout, locked=locked)
     ones = torch.ones(len(at.words), 64)
     for found in (one.inputs(ones, at), one.features(ones, at)):
@@ -186,9 +184,7 @@ def test_clean_sentences_come_first_and_copies_stand_for_some_of_them() -> None:
 
 
 @pytest.mark.parametrize("kind", ["DROPPED", "REPLACED", "SWAPPED"])
-def test_words_are_corrupted_at_the_stated_rates(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_corrupted_at_given_rates(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long sentence of distinct words, corrupted in one way only."""
     for other in {"DROPPED", "REPLACED", "SWAPPED"} - {kind}:
         monkeypatch.setattr(f"lm.noise.{other}", 0.0)

@@ -141,9 +141,7 @@ def test_sparse_parameters_are_tables_of_hashed_features_and_keep_their_start() 
 
 @pytest.mark.parametrize("layout", [Tensor.to_sparse, Tensor.to_dense])
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_tables_move_by_adagrad_with_a_start_or_beside_sgd_by_their_gradient(
-    name: str, layout: Any
-) -> None:
+def test_tables_move_by_adagrad_or_by_their_gradient(name: str, layout: Any) -> None:
     """The t-th step of a gradient g of a loss divided by d is rate · g / √(1/d² + t g²)."""
     table, gradient = nn.Parameter(torch.zeros(5)), torch.tensor([0, 0.1, 0, 1e-7, 0])
     optimiser, expected = OPTIMISERS[name].sparse([table], 0.3, 10), torch.zeros(5)

@@ -104,9 +104,7 @@ class Recorded(Corruption):
 
 
 @every_model
-def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_else(
-    name: str,
-) -> None:
+def test_corrupted_copies_take_the_place_of_sentences_in_contexts_alone(name: str) -> None:
     model, text = model_of(name), corpus()
     for share, length in ((0.5, 2), (1.0, 9)):
         Recorded.left.clear()

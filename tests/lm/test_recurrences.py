@@ -62,9 +62,7 @@ def test_unrolled_states_and_gradients_are_those_of_single_steps(
         torch.testing.assert_close(unrolled, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_the_loops_around_the_kernels_of_cuda_are_those_of_the_processor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_loops_around_kernels_of_cuda_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     """States and gradients; the kernels as torch documents `LSTMCell`, gates i, f, g, o."""
 
     def cell(z: Tensor, of_h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -74,9 +74,7 @@ def drawn(seed: int, *sizes: int, longest: int = 8) -> Lists:
 )
 @given(lists=document)
 @settings(max_examples=5)
-def test_scores_without_context_equal_word_by_word_scores(
-    lists: Lists, head: str | None, shape: dict[str, Any]
-) -> None:
+def test_scores_are_word_by_word(lists: Lists, head: str | None, shape: dict[str, Any]) -> None:
     model = model_of("rnnlm", head, **shape)
     scores = independent(ScoringEngine.of(model), Candidates.of(lists))
     for candidates, row in zip(lists, scores, strict=True):
@@ -94,9 +92,7 @@ def test_scores_without_context_equal_word_by_word_scores(
 )
 @given(documents=st.lists(document, min_size=1, max_size=3))
 @settings(max_examples=5)
-def test_pairs_equal_every_candidate_scored_after_every_other(
-    documents: list[Lists], name: str, head: str | None
-) -> None:
+def test_pairs_are_scored_one_by_one(documents: list[Lists], name: str, head: str | None) -> None:
     """Any context, fusion and head of order 1."""
     model = model_of(name, head, tied=False)
     assert model.order == 1
@@ -144,9 +140,7 @@ def test_requests_together_score_as_each_word_by_word_however_much_fits(
 @pytest.mark.parametrize(
     ("name", "passes"), [("dclm", 1), ("dclm-two-sentence", 1), ("ccdclm", 5), ("rlm-bow-ef-2", 5)]
 )
-def test_contexts_that_only_add_to_the_logits_share_one_pass_over_the_trie(
-    name: str, passes: int
-) -> None:
+def test_contexts_that_add_to_the_logits_share_one_pass(name: str, passes: int) -> None:
     engine = ScoringEngine.of(model_of(name))
     alone(engine, [[3, 4], [3, 5, 6]], random_contexts(engine.model, 5))
     assert engine.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
@@ -164,9 +158,7 @@ def by_order(engine: ScoringEngine, lists: Candidates, contexts: Rows) -> list[b
 
 
 @pytest.mark.parametrize(("name", "head"), [*((n, None) for n in FORMS), ("codclm", "classes")])
-def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
-    name: str, head: str | None
-) -> None:
+def test_deterministic_scores_have_bits_for_any_threads(name: str, head: str | None) -> None:
     """`after` of a context alone and among others; whole documents with 1 and 3 threads."""
     lists, model, found = Candidates.of(drawn(4, *[8] * 4, longest=9)), model_of(name, head), []
     contexts, threads = random_contexts(model, 3), torch.get_num_threads()
@@ -261,9 +253,7 @@ def own_roots(lists: Lists) -> Forest:
 
 
 @given(any_lists, st.integers(0, 99))
-def test_nodes_are_the_distinct_prefixes_below_each_root_level_by_level(
-    lists: Lists, seed: int
-) -> None:
+def test_nodes_are_distinct_prefixes_level_by_level(lists: Lists, seed: int) -> None:
     """And sums along paths are those of each candidate's words and its end, −∞ included."""
     forest = own_roots(lists)
     written = [(t, tuple(words)) for t, k_best in enumerate(lists) for words in k_best]

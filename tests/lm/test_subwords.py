@@ -57,9 +57,7 @@ def made(kind: str, scores: dict[str, float] = SCORES, **more: Any) -> SubwordVo
 
 @kinds
 @given(lines=st.lists(st.lists(words_of_text, min_size=1), max_size=4))
-def test_any_text_has_pieces_none_unknown_and_they_make_it_up(
-    kind: str, lines: list[list[str]]
-) -> None:
+def test_any_text_has_pieces_that_make_it_up(kind: str, lines: list[list[str]]) -> None:
     vocabulary = made(kind)
     texts = [" ".join(words).encode() for words in lines]
     tokens, offsets = vocabulary.encode_lines(b"".join(text + b"\n" for text in texts))

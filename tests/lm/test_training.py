@@ -151,9 +151,7 @@ def clipped(found: dict[str, Tensor], norm: float) -> dict[str, Tensor]:
         ("ccdclm", {"clip": 0.0, "accumulate": 3}),  # one update of their mean gradient
     ],
 )
-def test_an_update_is_that_of_the_loss_summed_over_a_segment_and_clipped(
-    name: str, changes: dict[str, Any]
-) -> None:
+def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[str, Any]) -> None:
     trainer = trainer_of(name, **changes)
     settings = trainer.settings
     before, found = weights(trainer), gradients(trainer, first=settings.accumulate)
@@ -245,9 +243,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, nats: Iterable[float]) -> None:
     monkeypatch.setattr(training, "sentence_level_nats", lambda *_: next(values))
 
 
-def test_a_run_ends_when_so_many_validations_have_brought_no_new_best(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_ends_after_validations_without_new_best(monkeypatch: pytest.MonkeyPatch) -> None:
     measured(monkeypatch, [3.0, 2.0, 2.5, 1.0, 1.0, 1.1, 1.2, 0.5])
     trainer = trainer_of("rnnlm", epochs=50, patience=3, learning_rate=1e-9)
     best = [True, True, False, True, False, False, False]
@@ -279,9 +275,7 @@ def two_step(**changes: Any) -> Trainer:
 # Stages
 
 
-def test_two_steps_train_the_sentence_level_and_freeze_it_at_its_best(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_steps_freeze_the_sentence_level_at_best(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = two_step(learning_rate=0.0)
     report, model, nats = finished(trainer)[0], trainer.model, 0.0
     with torch.no_grad():  # the perplexity of the first stage is that of words without order
@@ -351,9 +345,7 @@ RUNS: dict[str, Callable[[], Trainer]] = {
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_run_left_anywhere_makes_the_updates_of_an_uninterrupted_one(
-    run: str, tmp_path: Path
-) -> None:
+def test_a_run_left_anywhere_makes_the_same_updates(run: str, tmp_path: Path) -> None:
     whole = RUNS[run]()
     expected = [figures(report) for report in whole.run()]
     if run == "bfloat16":

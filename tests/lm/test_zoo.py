@@ -66,9 +66,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
 @pytest.mark.parametrize(
     ("name", "others", "shape"), LAWS, ids=[f"{n}-{name}" for n, (name, *_) in enumerate(LAWS)]
 )
-def test_compositions_obey_the_laws(
-    name: str, others: dict[str, Any], shape: dict[str, Any]
-) -> None:
+def test_compositions_obey_laws(name: str, others: dict[str, Any], shape: dict[str, Any]) -> None:
     check_composition(replace(ZOO[name], **others), **shape)
 
 

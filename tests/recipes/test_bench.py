@@ -60,9 +60,7 @@ def test_every_script_has_the_scores_of_the_obvious_one(
             assert len(own) == (min(4, len(expected)) if peer.limited else len(expected))
 
 
-def test_attention_in_plain_pytorch_scores_what_the_engine_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_attention_in_plain_pytorch_scores_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sources of different lengths, one of them empty."""
     monkeypatch.syspath_prepend(ROOT / "recipes" / "bench")
     tasks: Any = import_module("tasks")

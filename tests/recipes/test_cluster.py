@@ -64,9 +64,7 @@ def test_a_task_of_a_job_array_scores_its_shard(cluster: World) -> None:
     assert found == ["rerank decode --out o --threads 1 --shard 2/3"]
 
 
-def test_a_variable_of_slurm_alone_changes_nothing(
-    cluster: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_variables_alone_change_nothing(cluster: World, model_folders: Mapping[str, Path]) -> None:
     """A batch script without srun is one process, whatever SLURM_NTASKS says."""
     variables = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}
     done = cluster.ok(DECODE.format(lm=model_folders["ccdclm"], name="one"), **variables)

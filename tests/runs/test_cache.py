@@ -42,9 +42,7 @@ def outputs(world: World, command: str) -> tuple[Outcome, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_second_run_takes_all_scores_from_the_cache_and_writes_the_same_bytes(
-    model: str, drawn: World
-) -> None:
+def test_a_second_run_takes_all_scores_from_the_cache(model: str, drawn: World) -> None:
     _, expected = outputs(drawn, decoding(model, "--no-cache"))
     assert shards() == []
     for documents in (0, DOCUMENTS):
@@ -55,9 +53,7 @@ def test_a_second_run_takes_all_scores_from_the_cache_and_writes_the_same_bytes(
 
 
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_tuning_again_computes_no_scores_and_gives_the_same_weights(
-    model: str, drawn: World
-) -> None:
+def test_tuning_again_computes_no_scores_for_equal_weights(model: str, drawn: World) -> None:
     _, expected = outputs(drawn, tuning(model))
     found, written = outputs(drawn, tuning(model))
     assert (recalled(found), written) == (DOCUMENTS, expected)
@@ -102,9 +98,7 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
 
 @pytest.mark.parametrize("options", ["", ",pmi=yes"])
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_other_contexts_are_scored_once_and_leave_the_scores_of_the_decoding(
-    model: str, options: str, drawn: World
-) -> None:
+def test_other_contexts_are_scored_once(model: str, options: str, drawn: World) -> None:
     """A trace and the ablations share what has no context."""
     names = ["lmpmi", "lmnull"] if options else ["lm"]
     drawn.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.5], **dict.fromkeys(names, 1.0)})
@@ -120,9 +114,7 @@ def test_other_contexts_are_scored_once_and_leave_the_scores_of_the_decoding(
 
 
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
-    model: str, drawn: World
-) -> None:
+def test_fewer_candidates_are_found_in_lists_of_more(model: str, drawn: World) -> None:
     """Batches of other sizes have other bits; a prefix of other texts is none."""
     for options, documents in (("", DOCUMENTS), ("--deterministic", 0)):
         expected = outputs(drawn, decoding(model, f"--top 2 --no-cache {options}"))[1]
@@ -241,9 +233,7 @@ def test_a_right_digest_over_anything_but_safetensors_is_damage(drawn: World) ->
 
 
 @pytest.mark.parametrize("command", [PLAIN, f"{SCORE}ccdclm"], ids=["1", "any"])
-def test_a_shard_of_other_arrays_than_those_of_its_scorer_is_damage(
-    command: str, drawn: World
-) -> None:
+def test_a_shard_of_arrays_of_another_scorer_is_damage(command: str, drawn: World) -> None:
     _, expected = outputs(drawn, command)
     shard = shards()[0]
     arrays = load(shard.read_bytes()[:-32])

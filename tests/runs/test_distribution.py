@@ -230,9 +230,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
     return stand_in
 
 
-def test_ray_runs_four_shards_a_worker_and_the_run_finishes_from_the_cache(
-    ray: Ray, drawn: World
-) -> None:
+def test_ray_runs_four_shards_a_worker(ray: Ray, drawn: World) -> None:
     expected = alone(drawn, decoding("ccdclm"))
     found = drawn.ok(decoding("ccdclm", "--deterministic --ray local -v"))
     assert "ray: 8 shards for 2 workers at a time, 1 threads each" in found.err
@@ -263,9 +261,7 @@ def test_what_fails_in_a_cluster_is_told_and_nothing_is_written(
     assert re.search(told, found.err), found.err
 
 
-def test_a_worker_without_the_common_folder_says_so(
-    ray: Ray, drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_need_the_folder(ray: Ray, drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def lose(given: tuple[Any, ...]) -> tuple[Any, ...]:
         (probe,) = cache().glob(".shared-*")
         probe.write_text("of another machine")
@@ -278,9 +274,7 @@ def test_a_worker_without_the_common_folder_says_so(
     assert "need a common file system" in found.err
 
 
-def test_without_the_package_the_cure_is_one_line(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_it_the_cure_is_one_line(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     found = drawn.run(decoding("codclm", "--ray local"))
     assert (found.exit, found.err.count("\n")) == (2, 1)

@@ -14,9 +14,7 @@ from rerank import Document, Reranker, RerankError
 
 
 @pytest.mark.parametrize("model", ["codclm", "ccdclm"])
-def test_candidates_that_do_not_fit_lie_in_files_with_equal_results(
-    model: str, drawn: World
-) -> None:
+def test_candidates_that_do_not_fit_lie_in_files(model: str, drawn: World) -> None:
     drawn.ok(decoding(model))
     expected = taken(drawn)
     found = drawn.ok(decoding(model, "--deterministic --no-cache --memory 256M"))

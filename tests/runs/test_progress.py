@@ -65,9 +65,7 @@ def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
     ]
 
 
-def test_parts_of_the_time_add_up_to_the_whole(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_the_time_are_the_whole(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     command = decoding("ccdclm", "")
     drawn.ok(command)
     with_clock(monkeypatch, time.perf_counter, 0.5)

@@ -72,9 +72,7 @@ def test_what_a_transformer_has_scored_is_not_scored_again_after_a_stop(
 
 
 @every_signal
-def test_a_run_that_is_stopped_before_it_kept_anything_says_so(
-    number: signal.Signals, drawn: World
-) -> None:
+def test_a_run_stopped_with_nothing_kept_says_so(number: signal.Signals, drawn: World) -> None:
     before = drawn.files()
     with stopped(number, 1):
         found = drawn.run(decoding("codclm", "--no-cache"))
