@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.tuned import LISTS, bleu
-from support.world import World
+from support.world import Folders, World
 
 KINDS = ("no context", "another document", "as decoded", "references", "first candidates")
 ABLATE = f"ablate {LISTS} --ref dev.ref --weights w.json -q"
@@ -67,7 +66,7 @@ def rows(world: World, lm: str, *more: object) -> dict[str, Any]:
     return {system["name"]: system for system in found["systems"]}
 
 
-def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Mapping[str, Path]) -> None:
+def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Folders) -> None:
     lm, refs, docs = str(model_folders["ccdclm"]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
     found = rows(drawn, lm, "--null-weights", "null.json")
     each = {"docs": "--no-docs each"}
@@ -113,7 +112,7 @@ def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Mapping[
     assert row("another document") in possible
 
 
-def test_a_single_document_has_no_other(drawn: World, model_folders: Mapping[str, Path]) -> None:
+def test_a_single_document_has_no_other(drawn: World, model_folders: Folders) -> None:
     command = ABLATE.replace("--docs dev.docs", "--no-docs one")
     found = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
     names = [system["name"] for system in found["systems"]]
@@ -121,7 +120,7 @@ def test_a_single_document_has_no_other(drawn: World, model_folders: Mapping[str
 
 
 def test_a_verdict_says_what_context_and_language_model_are_worth(
-    drawn: World, model_folders: Mapping[str, Path]
+    drawn: World, model_folders: Folders
 ) -> None:
     command = f"{ABLATE} --lm lm={model_folders['codclm']}"
     assert "contributes nothing" not in drawn.ok(command).out

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.world import World
+from support.world import Folders, World
 
 LM = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 4.0, "lmoov": -0.5}
 LISTS = "--kbest dev.kbest --docs dev.docs --weights lm.json --device cpu --threads 1"
@@ -130,7 +128,7 @@ def test_changes_are_runs_of_words(world: World, before: str, after: str, marked
 
 
 def test_decode_explains_a_sentence_as_explain_does_and_counts_are_those_of_the_output(
-    world: World, model_folders: Mapping[str, Path]
+    world: World, model_folders: Folders
 ) -> None:
     world.draw()
     world.weights("lm.json", LM)

@@ -298,25 +298,6 @@ def test_members_of_packages_are_not_loaded(world: World, monkeypatch: pytest.Mo
             assert "of package (unknown) ignored: the name is built in" in found.err
 
 
-def test_numbers_of_parameters_follow_the_sizes_that_are_given(world: World) -> None:
-    """2³⁰ words of 2¹⁶ numbers, 256 TiB, are counted without memory."""
-    found = {
-        row["name"]: row
-        for row in world.ok(
-            "list models --embed 7 --hidden 9 --vocab 20 --untied --format json"
-        ).json
-    }
-    one = found["rnnlm"]
-    assert one["sizes"] == {
-        **{"embed": 7, "hidden": 9, "layers": 1, "recurrence": "lstm", "tied": False},
-        "vocabulary": 20,
-    }
-    V, K, H = 23, 7, 9  # three special words
-    assert one["number of parameters"] == V * K + 4 * H * (K + H + 1) + V * (H + 1)
-    large = world.ok("list models --embed 65536 --vocab 1073741824 --format json").json
-    assert max(int(row["number of parameters"] or 0) for row in large) > 1 << 46
-
-
 def test_two_packages_with_one_name_are_a_fault(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

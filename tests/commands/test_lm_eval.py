@@ -20,7 +20,7 @@ import torch
 from scipy.stats import binomtest
 from support.models import save_models, scores_of_sentences
 from support.words import WORDS
-from support.world import World
+from support.world import Folders, World
 
 from lm.checkpoint import load_model, save_model
 from lm.model import Config, DocumentLM
@@ -131,7 +131,7 @@ def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World)
     assert (resolver["order"], uniform["order"], resolver["oov"]) == (1, 0, 0.0)
 
 
-def test_contrasts_are_scored_one_by_one(world: World, model_folders: Mapping[str, Path]) -> None:
+def test_contrasts_are_scored_one_by_one(world: World, model_folders: Folders) -> None:
     rng = np.random.default_rng(3)
     sentences = iter(drawn(200)[0])
     items = [
@@ -185,7 +185,7 @@ def test_contexts_are_those_of_other_items_wherever_there_are_different_ones(wor
     assert "condition left out" in found.err
 
 
-def test_files_and_fields_are_groups(world: World, model_folders: Mapping[str, Path]) -> None:
+def test_files_and_fields_are_groups(world: World, model_folders: Folders) -> None:
     items = pronouns(6)
     items[0]["language"], items[5]["pronoun"] = "de", "it\tx"
     world.write("one.jsonl", map(json.dumps, items[:2]))
@@ -202,7 +202,7 @@ def test_files_and_fields_are_groups(world: World, model_folders: Mapping[str, P
 
 
 def test_words_that_a_model_does_not_know_are_a_counted_warning_and_tie(
-    world: World, model_folders: Mapping[str, Path]
+    world: World, model_folders: Folders
 ) -> None:
     """The training text of this model had 25 % of them."""
     for context, warned in (("the lamp", False), ("xx", True)):
@@ -256,7 +256,7 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
     assert "no p documents: it needs 10 documents\n" in few
 
 
-def test_accuracies_are_of_all_orders(world: World, model_folders: Mapping[str, Path]) -> None:
+def test_accuracies_are_of_all_orders(world: World, model_folders: Folders) -> None:
     names = ("codclm", "hrnnlm", "rnnslm")
     write(world, DOCUMENTS)
     found = evaluated(world, "coherence", {name: model_folders[name] for name in names})
@@ -291,7 +291,7 @@ def test_accuracies_are_of_all_orders(world: World, model_folders: Mapping[str, 
         assert own == {name: other[name] for name in own}
 
 
-def test_reading_backward_sees_equal_pairs(world: World, model_folders: Mapping[str, Path]) -> None:
+def test_reading_backward_sees_equal_pairs(world: World, model_folders: Folders) -> None:
     """It is the model of the text whose documents are from the last sentence to the first."""
     shape: Any = {"embed": 6, "hidden": 8, "oov_rate": 0.25}
     save_models({"ccdclm": world.folder / "turned"}, WORDS, **shape, reverse_documents=True)
@@ -346,7 +346,7 @@ def test_a_model_that_knows_what_follows_is_right_and_others_guess(world: World)
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "adclm"])
 def test_choices_are_those_of_scores_one_by_one(
-    name: str, world: World, model_folders: Mapping[str, Path]
+    name: str, world: World, model_folders: Folders
 ) -> None:
     documents = drawn(3, 7, 6, 4, 3, 9)
     write(world, documents)
@@ -387,7 +387,7 @@ def test_choices_are_those_of_scores_one_by_one(
             assert line["lead"] == pytest.approx(best[i] - matrix[i, i], abs=1e-4)
 
 
-def test_blocks_follow_the_seed_alone(world: World, model_folders: Mapping[str, Path]) -> None:
+def test_blocks_follow_the_seed_alone(world: World, model_folders: Folders) -> None:
     write(world, drawn(*[9] * 8))
     command = "next-sentence --block 4 --context 3 --seed"
     lms = {name: model_folders[name] for name in ("codclm", "ccdclm")}
@@ -402,7 +402,7 @@ def test_blocks_follow_the_seed_alone(world: World, model_folders: Mapping[str, 
 
 @pytest.mark.parametrize("counts", [(5, 4, 4, 1), (6, 1, 1), (2, 2, 2, 2, 2)])
 def test_separate_blocks_are_as_many_as_there_can_be(
-    counts: tuple[int, ...], world: World, model_folders: Mapping[str, Path]
+    counts: tuple[int, ...], world: World, model_folders: Folders
 ) -> None:
     """b blocks can be made if and only if Σ min(passages of a document, b) ≥ b · size."""
     write(world, [["it is lit"] * (2 * n) for n in counts])
@@ -456,7 +456,7 @@ def test_each_candidate_is_given_its_own_topic(world: World) -> None:
 
 
 def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
-    world: World, model_folders: Mapping[str, Path]
+    world: World, model_folders: Folders
 ) -> None:
     """A passage has the topic of its last sentence."""
     _, topics = topical(world, [8] * 10, 3)

@@ -12,7 +12,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
-from support.world import World
+from support.world import Folders, World
 
 import rerank
 
@@ -64,7 +64,7 @@ def test_without_the_option_the_output_has_an_empty_line(gap: World) -> None:
     assert f"2 x {kind}, first at gap" in run.err
 
 
-def test_a_missing_sentence_ends_it_at_once(gap: World, model_folders: Mapping[str, Path]) -> None:
+def test_a_missing_sentence_ends_it_at_once(gap: World, model_folders: Folders) -> None:
     command = f"decode {GIVEN} --weights v.json --missing error --cache cache --out out"
     command += f" --lm lm={model_folders['codclm']}"
     run = gap.run(f"{command} --kbest gap -q")
@@ -284,7 +284,7 @@ def test_features_of_systems_are_equal_in_any_order(names: tuple[str, str], worl
     assert len({*re.findall(r"sys\w+", str(found))}) == 2
 
 
-def test_lists_are_decoded_as_of_a_file(systems: World, model_folders: Mapping[str, Path]) -> None:
+def test_lists_are_decoded_as_of_a_file(systems: World, model_folders: Folders) -> None:
     systems.ok(f"score {SYSTEMS} --out lists")
     systems.write("values", range(10))
     systems.weights("w.json", {"votes": 0.5, "consensusbleu": 0.01, "lm": 1.0, "qe": 0.1})

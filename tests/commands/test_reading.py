@@ -49,14 +49,10 @@ SEVERAL = (
     '"translations": ["y", "z"], "scores": [[1, 2], [3, 4]]}\n'
 )
 UTTERANCES = {
-    "b": {
-        "ref": "a lamp",
-        "hyp_2": {"score": -2, "text": "lamp"},
-        "hyp_10": {"score": -3, "text": "lamps"},
-        "hyp_1": {"score": -1.5, "text": "a lamp"},
-    },
+    "b": {"ref": "a lamp", "hyp_2": {"score": -2, "text": "lamp"}, "hyp_10": {"score": -3,
+        "text": "lamps"}, "hyp_1": {"score": -1.5, "text": "a lamp"}},
     "a": {"ref": "x", "hyp_1": {"score": -1, "text": "x"}},
-}
+}  # fmt: skip
 SPOKEN: list[Candidate] = [
     *((0, text, {"score": s}, s) for text, s in (("a lamp", -1.5), ("lamp", -2), ("lamps", -3))),
     (1, "x", {"score": -1}, -1),
@@ -456,16 +452,13 @@ def test_lists_that_look_alike_are_told_apart(line: str, world: World) -> None:
         ("O\ts\nH\t-1\tx\nO\ts\n", 2),
         ('{"candidates": ["x"]}\n\n{"candidates": []}\n{"candidates": [ ]}\n', 3),
         ('{"id": 3, "candidates": ["x"]}\n{"id": 7, "candidates": []}\n', 8),
-        (
-            '{"sentence_id": 1, "translation": "x", "score": 1}\n'
-            '{"sentence_id": 2, "translations": [], "scores": []}\n',
-            2,
-        ),
+        ('{"sentence_id": 1, "translation": "x", "score": 1}\n'
+            '{"sentence_id": 2, "translations": [], "scores": []}\n', 2),
         ("NC=1\nx\nNC=0\nNC=0\n", 3),
         ('{"a": {"ref": "x", "hyp_1": {"score": 1, "text": "x"}}, "b": {"ref": "y"}}', 2),
     ],
     ids=["fairseq", "interactive", "jsonl", "ids", "sockeye", "mbr-nmt", "mlm-scoring"],
-)
+)  # fmt: skip
 def test_last_sentences_without_any_count(content: str, sentences: int, world: World) -> None:
     world.write("list", content)
     run = world.ok("first --kbest list")
@@ -477,15 +470,12 @@ def test_last_sentences_without_any_count(content: str, sentences: int, world: W
     ("content", "sources", "documents"),
     [
         (GENERATE, ["licht", "die lampe"], None),
-        (
-            '{"sentence_id": 1, "translation": "x", "score": 1, "doc_id": 7, "source": "y"}\n',
-            ["y"],
-            ["7"],
-        ),
+        ('{"sentence_id": 1, "translation": "x", "score": 1, "doc_id": 7, "source": "y"}\n', ["y"],
+            ["7"]),
         (JSON_LINES.replace('"e", ', '"e", "src": "s", '), ["licht", "x", "s"], ["d", "d", "e"]),
     ],
     ids=["fairseq", "sockeye", "jsonl"],
-)
+)  # fmt: skip
 def test_documents_and_sources_of_a_list_are_written_beside(
     content: str, sources: list[str], documents: list[str] | None, world: World
 ) -> None:

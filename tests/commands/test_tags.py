@@ -1,12 +1,10 @@
 """`perplexity --tags`: figures of each tag, and files that do not fit the text."""
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import torch
-from support.world import World
+from support.world import Folders, World
 
 from lm.laws import read_by_words
 
@@ -15,7 +13,7 @@ TAGS = "D N V\nP\n\nV A D\n"
 
 
 @pytest.fixture
-def tagged(world: World, model_folders: Mapping[str, Path]) -> World:
+def tagged(world: World, model_folders: Folders) -> World:
     world.write("text", TEXT)
     world.write("tags", TAGS)
     world.write("kinds", TEXT.replace("the", "D").replace("is", "V"))

@@ -135,41 +135,27 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "number": ({"replicates": 0}, "replicates: 0 is not in the range 1<=x<=1000000"),
     "type": ({"seed": 1.5}, "seed: expected a whole number, found float 1.5"),
     "weight": ({"objective": {"ter": 0}}, "weight of 'ter': 0.0 is not in the range"),
-    "metrics": (
-        {"objective": {"bleu": 1, "ter": 1, "chrf": 1}},
-        "objective: expected one metric, or two different ones, found bleu ter chrf",
-    ),
+    "metrics": ({"objective": {"bleu": 1, "ter": 1, "chrf": 1}},
+        "objective: expected one metric, or two different ones, found bleu ter chrf"),
     "metric": ({"objective": "bluu"}, "objective=\"bluu\": no metric 'bluu'; did you mean bleu?"),
-    "price": (
-        {"length_price": 3},
-        'length_price: length_ratio="auto" has no price; add length_ratio="keep", or leave the',
-    ),
-    "price of 0": (
-        {"length_ratio": 0.98, "length_price": 0},
-        "length_ratio=0.98: length_price=0 switches it off; leave one of them out",
-    ),
-    "shrink": (
-        {"shrink": 1},
-        "shrink=1: there are no start weights whose direction could be kept; give some by start=",
-    ),
-    "zeros": (
-        {"start": {"tm": 0.0}},
-        "start: expected a weight that is not 0, found all-zero weights; leave out start= to ",
-    ),
+    "price": ({"length_price": 3},
+        'length_price: length_ratio="auto" has no price; add length_ratio="keep", or leave the'),
+    "price of 0": ({"length_ratio": 0.98, "length_price": 0},
+        "length_ratio=0.98: length_price=0 switches it off; leave one of them out"),
+    "shrink": ({"shrink": 1},
+        "shrink=1: there are no start weights whose direction could be kept; give some by start="),
+    "zeros": ({"start": {"tm": 0.0}},
+        "start: expected a weight that is not 0, found all-zero weights; leave out start= to "),
     "two": ({"worst": 20, "per_document": True}, "worst= and per_document: give one of them, not"),
     "search": ({"search": "mbr"}, 'search="mbr": tune-mert tunes the path of highest score, '),
     "held out": ({"hold_out": 0.9}, "hold_out=0.9: 2 of 2 documents held out leave none to tu"),
     "range": ({"range": {"tm": 5}}, "range of 'tm': expected the least weight and the greate"),
-    "range of none": (
-        {"range": {"tn": (0, None)}},
-        'range={"tn": …}: no such feature; there are tm',
-    ),
-    "range, start": (
-        {"range": {"tm": (0, 1)}, "start": {"tm": -1}},
-        'range={"tm": …}: expected a start weight of tm from 0 to 1, found -1; give another by st',
-    ),
+    "range of none": ({"range": {"tn": (0, None)}},
+        'range={"tn": …}: no such feature; there are tm'),
+    "range, start": ({"range": {"tm": (0, 1)}, "start": {"tm": -1}},
+        'range={"tm": …}: expected a start weight of tm from 0 to 1, found -1; give another by st'),
     "features": ({"features": ["tn"]}, 'features=["tn"]: no such feature; there are tm'),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("settings", "message"), SETTINGS.values(), ids=SETTINGS)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from support.tuned import (
     rounds,
     two_features,
 )
-from support.world import WORDS, Outcome, World, without_command
+from support.world import WORDS, Folders, Outcome, World, without_command
 
 PLAIN = f"{FROM_START} --select none --shrink 0"
 SMALL = "yyyvvzzzz"  # documents; v has no candidates
@@ -89,7 +88,7 @@ REPORTED = [
 
 @pytest.mark.parametrize(("lists", "options"), REPORTED, ids=lambda value: value)
 def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
-    drawn: World, model_folders: Mapping[str, Path], lists: str, options: str
+    drawn: World, model_folders: Folders, lists: str, options: str
 ) -> None:
     sources = LISTS_OF[lists].format_map(model_folders).split()
     found = drawn.ok(TUNE, *sources, *options.split())
@@ -308,7 +307,7 @@ def test_if_the_scale_is_free_absolute_weights_sum_to_one(drawn: World, options:
 # What is written
 
 
-def test_weights_say_how_they_were_made(drawn: World, model_folders: Mapping[str, Path]) -> None:
+def test_weights_say_how_they_were_made(drawn: World, model_folders: Folders) -> None:
     lm = ["--lm", f"lm={model_folders['rnnlm']}"]
     drawn.ok(f"{FROM_START} --select none --starts 2 --seed 7 --top 3 --beam 5 --search beam", *lm)
     found = made(drawn)
@@ -417,31 +416,6 @@ def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sou
     )
 
 
-def test_two_candidates_have_the_odds_of_the_better_one_on_top(world: World) -> None:
-    """Closed form: the logistic of alpha · gap is n / (n + m); its error that of a logit, ÷ gap."""
-    n, m = 5, 2
-    lists = [("the lamp is lit", "it burns now still")] * n + [
-        ("it burns now still", "the lamp is lit")
-    ] * m
-    world.write(
-        "dev.kbest",
-        [
-            f"{t} ||| {text} ||| s= {score} ||| 0"
-            for t, own in enumerate(lists)
-            for text, score in zip(own, (0.5, 0.0), strict=True)
-        ],
-    )
-    world.write("dev.docs", "abcdefg"[: n + m].replace("", "\n").strip() + "\n")
-    world.write("dev.ref", ["the lamp is lit"] * (n + m))
-    world.weights("start.json", {"s": 1.0})
-    world.ok(FROM_START, "--select", "none", "--features", "s")
-    (weight,) = columns(world)
-    alpha, error = world.json("out.json")["alpha"], made(world)["alpha_error"]
-    assert alpha == pytest.approx(np.log(n / m) / (0.5 * weight), rel=1e-6)
-    assert error == pytest.approx(np.sqrt(1 / n + 1 / m) / (0.5 * weight), rel=1e-6)
-    assert made(world)["alpha_lists"] == n + m
-
-
 NO_ALPHA = {
     "highest": ({"same": 1.0}, "the best candidates score highest, at any scale"),
     "lowest": ({"same": -1.0}, "the best candidates do not score above the others"),
@@ -548,15 +522,6 @@ def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> 
         assert dense(drawn) == {"LM0": (0.5,), "TM0": (0.25, 0.25)}
         assert "without a 4-gram match, where BLEU is nothing but its smoothing" in found.err
     assert "no alpha is fitted: in no list do both BLEU and the score differ" in found.err
-
-
-def test_sentences_of_many_words_are_counted_in_full(small: World) -> None:
-    first, *others = small.lines("dev.kbest")
-    t, text, rest = first.split(" ||| ", 2)
-    small.write("dev.kbest", [f"{t} ||| {text}{' lamp' * 40_000} ||| {rest}", *others])
-    small.weights("start.json", {"LM0": -0.5, "TM0": [0.25, 0.25]})
-    small.ok(PLAIN)
-    assert made(small)["bleu"] == bleu(decoded(small), small.lines("dev.ref")).score
 
 
 # Memory

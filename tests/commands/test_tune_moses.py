@@ -212,16 +212,6 @@ def test_a_moses_ini_keeps_all_but_its_weights(extracted: World) -> None:
     assert new[6] == f"TM0= {' '.join(map(str, dense(extracted)['TM0']))}"
 
 
-def test_weights_without_names_go_by_place(extracted: World) -> None:
-    extracted.write("weights.txt", "1 0.5 0.25 \n")
-    extracted.write("mira.out", "F0 1\nF1 0.5\nF2 0.25\ntag_x -4.5\n")
-    for one, other in (("moses.ini", "weights.txt"), ("start.json", "mira.out")):
-        extracted.ok(PLAIN, "--start", one)
-        plain = columns(extracted)
-        extracted.ok(PLAIN, "--start", other)
-        assert columns(extracted) == plain
-
-
 NAMES = [("_0 _1 _2", ["F0", "F1", "F2"]), ("LM TM_0 TM_1", ["LM", "TM_0", "TM_1"])]
 
 

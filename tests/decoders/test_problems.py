@@ -112,11 +112,8 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "matrix for vector": (ScoreError, lambda: Unary([np.zeros(2), np.zeros((1, 2))]), "ce 1 .* fo"),
     "rows": (ScoreError, lambda: Pairwise([np.zeros((1, 2)), np.zeros((3, 2))]), "sentence 1 "),
     "table": (ScoreError, lambda: HistoryTable([np.zeros(2), np.zeros((3, 2))]), "sentence 1 "),
-    "table of another order": (
-        ScoreError,
-        lambda: HistoryTable([np.zeros(2), np.zeros((2, 3)), np.zeros((2, 3, 2))], 1),
-        r"^sentence 2 .*shape \(3, K_t\) .* found \(2, 3, 2\)",
-    ),
+    "table of another order": (ScoreError, lambda: HistoryTable([np.zeros(2), np.zeros((2, 3)),
+        np.zeros((2, 3, 2))], 1), r"^sentence 2 .*shape \(3, K_t\) .* found \(2, 3, 2\)"),
     "path too short": (ValueError, lambda: path_score(PAIRS, (1,)), "expected 2 choices, found 1"),
     "choice too high": (ValueError, lambda: path_score(PAIRS, (0, 3)), "no candidate 3"),
     "choice below 0": (ValueError, lambda: follow(PAIRS, (-1, 0)), "no candidate -1"),
@@ -126,16 +123,10 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "mean": (UnsuitedDecoder, lambda: TABLE.average(None, np.ones((1, 2))), "no mean; merge by ma"),
     "scores within": (UnsuitedDecoder, lambda: TABLE.scores_within([0, 0]), "within a path"),
     "initial in reverse": (UnsuitedDecoder, TURNED.initial, "search the reversed problem"),
-    "extend in reverse": (
-        UnsuitedDecoder,
-        lambda: TURNED.extend(None, 0),
-        "search the reversed pr",
-    ),
-    "select in reverse": (
-        UnsuitedDecoder,
-        lambda: TURNED.select(None, PATHS[0], PATHS[0]),
-        "search the reversed problem",
-    ),
+    "extend in reverse": (UnsuitedDecoder, lambda: TURNED.extend(None, 0),
+        "search the reversed pr"),
+    "select in reverse": (UnsuitedDecoder, lambda: TURNED.select(None, PATHS[0], PATHS[0]),
+        "search the reversed problem"),
     "no scores": (ScoreError, lambda: checked(np.zeros((1, 0)), 4, shape=(1, 0)), "leave the sent"),
     "shape": (ScoreError, lambda: checked(np.zeros((3, 1)), 4, shape=(1, 3)), r"sentence 4 .*\(1,"),
     "sum that is NaN": (ScoreError, lambda: checked_sums(np.array([0, np.nan]), 3, 2), "3 .*s NaN"),
@@ -144,7 +135,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "NaN": (ScoreError, lambda: numbered(np.nan).rescore(PATHS, 0, 1), "^sentence 1, candidate 1 "),
     "+inf": (ScoreError, lambda: exhaustive(numbered(np.inf)), r"^sentence 1, candidate 1 .*\+inf"),
     "list of no paths": (ValueError, lambda: exhaustive(PAIRS, n_best=0), "n_best >= 1"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("fault", "call", "message"), REFUSED.values(), ids=REFUSED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second)
 TABLE = unbounded((3, 3, 3), 11)
 BOTH = BothSides([np.zeros(2)] * 2, 1.0)
 LISTING = ("viterbi", "beam", "random-beam", "smc", "ffbs", "exhaustive")
-SAMPLING = ("random-beam", "smc", "ffbs", "mbr")
 VALUES: dict[str, Any] = {  # of every option that decoders take
     "width": 4, "threshold": 2.0, "merge": "max", "particles": 3, "resampling": "residual",
     "ess_threshold": 0.5, "temper": 0.5, "samples": 4, "lag": 1, "block": 1, "horizon": 1,
@@ -34,36 +32,6 @@ class Expensive(Chain):
 
     lengths = (1000,) * 5
     order = 2
-
-
-ALWAYS = {"", "0", "1", "max", "sample", "mean"}
-FACTS = {  # highest order served and exact (3: unbounded, −1: none), what makes it need a scale
-    "greedy": (3, 0, set()),
-    "viterbi": (2, 2, set()),
-    "beam": (3, 0, set()),
-    "survivors": (3, 1, {"sample", "mean"}),
-    "random-beam": (3, -1, ALWAYS),
-    "smc": (3, -1, ALWAYS),
-    "ffbs": (3, -1, ALWAYS),
-    "mbr": (3, -1, ALWAYS),
-    "sweeps": (3, 0, {"1"}),
-    "exhaustive": (3, 3, set()),
-}
-
-
-@every_decoder
-def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(name: str) -> None:
-    row, (served, exact, scaled) = DECODERS[name], FACTS[name]
-    assert [row.serves(order) for order in (0, 1, 2, None)] == [n <= served for n in range(4)]
-    assert [row.exact(order) for order in (0, 1, 2, None)] == [n <= exact for n in range(4)]
-    given: dict[str, dict[str, object]] = {"": {}, "0": {"gibbs": 0}, "1": {"gibbs": 1}}
-    given |= {merge: {"merge": merge} for merge in ("max", "sample", "mean")}
-    assert {key for key, options in given.items() if row.scaled(options)} == scaled
-    assert row.uniform == (name in ("smc", "ffbs", "mbr"))
-    assert row.takes("seed") == (name in {*SAMPLING, "survivors", "sweeps"})
-    taken = inspect.signature(row.load()).parameters
-    keywords = {n for n, p in taken.items() if p.kind == p.KEYWORD_ONLY}
-    assert {*row.options} <= keywords <= {*row.options, "start"}
 
 
 # The choice of a decoder

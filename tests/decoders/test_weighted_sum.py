@@ -109,49 +109,23 @@ def asked(*sums: WeightedSum) -> None:
 GOOD = WeightedSum([(1, UNARY), (1, TABLE)])
 INF = Unary([np.array([0, np.inf]), np.zeros(3)])
 FAULTS: dict[str, tuple[Callable[[], Any], str, int | None]] = {
-    "NaN": (
-        lambda: path_score(WeightedSum([(1, UNARY), (0, INF), (1, NAN)]), (0, 0)),
-        r"^sentence 1, candidate 2, scorer 2 .*NaN",
-        None,
-    ),
-    "one of several sums": (
-        lambda: asked(WeightedSum([(1, UNARY), (0, INF)]), GOOD, WeightedSum([(1, INF)])),
-        r"^sentence 0, candidate 1, scorer 0 .*\+inf",
-        2,
-    ),
-    "raised by a part of a part": (
-        lambda: asked(GOOD, WeightedSum([(1, UNARY), (1, WeightedSum([(1, Raising())]))])),
-        "no scores today",
-        1,
-    ),
-    "nobody knows whose": (
-        lambda: asked(*[WeightedSum([(1, Vague([np.zeros(2)]))])] * 2),
-        "one of you",
-        None,
-    ),
-    "shape": (
-        lambda: WeightedSum([(1, PAIRS), (1, OneRow())]).pairwise(1),
-        r"sentence 1, scorer 1 .*\(2, 3\), found \(1, 3\)",
-        None,
-    ),
-    "−inf under a negative weight": (
-        lambda: WeightedSum([(-1, IMPOSSIBLE)]).pairwise(1),
-        r"^sentence 1, scorer 0 .*−inf under a negative weight",
-        None,
-    ),
-    "−inf of a sum": (
-        lambda: WeightedSum([(-1, IMPOSSIBLE)]).rescore(np.array([[1, 2]]), 0, 1),
-        "−inf under a negative weight",
-        0,
-    ),
-    "NaN of one of several sums": (
-        lambda: WeightedSum.rescore_together(
-            [(one, np.array([[0, 0]]), 0, 1) for one in (GOOD, WeightedSum([(1, NAN)]))]
-        ),
-        r"^sentence 1, candidate 2 .*NaN",
-        1,
-    ),
-}
+    "NaN": (lambda: path_score(WeightedSum([(1, UNARY), (0, INF), (1, NAN)]), (0, 0)),
+        r"^sentence 1, candidate 2, scorer 2 .*NaN", None),
+    "one of several sums": (lambda: asked(WeightedSum([(1, UNARY), (0, INF)]), GOOD,
+        WeightedSum([(1, INF)])), r"^sentence 0, candidate 1, scorer 0 .*\+inf", 2),
+    "raised by a part of a part": (lambda: asked(GOOD, WeightedSum([(1, UNARY), (1, WeightedSum([(1,
+        Raising())]))])), "no scores today", 1),
+    "nobody knows whose": (lambda: asked(*[WeightedSum([(1, Vague([np.zeros(2)]))])] * 2),
+        "one of you", None),
+    "shape": (lambda: WeightedSum([(1, PAIRS), (1, OneRow())]).pairwise(1),
+        r"sentence 1, scorer 1 .*\(2, 3\), found \(1, 3\)", None),
+    "−inf under a negative weight": (lambda: WeightedSum([(-1, IMPOSSIBLE)]).pairwise(1),
+        r"^sentence 1, scorer 0 .*−inf under a negative weight", None),
+    "−inf of a sum": (lambda: WeightedSum([(-1, IMPOSSIBLE)]).rescore(np.array([[1, 2]]), 0, 1),
+        "−inf under a negative weight", 0),
+    "NaN of one of several sums": (lambda: WeightedSum.rescore_together([(one, np.array([[0, 0]]),
+        0, 1) for one in (GOOD, WeightedSum([(1, NAN)]))]), r"^sentence 1, candidate 2 .*NaN", 1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "message", "problem"), FAULTS.values(), ids=FAULTS)

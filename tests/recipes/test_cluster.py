@@ -7,11 +7,9 @@ processes do.
 
 import os
 import subprocess
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from support.world import ROOT, World
+from support.world import ROOT, Folders, World
 
 CALLED = 'echo "${0##*/} $*" >> calls\n'
 PROGRAMS = {
@@ -46,7 +44,7 @@ def calls(world: World, script: str, command: str, **variables: str) -> list[str
 
 
 def test_tasks_of_slurm_score_a_shard_each_and_the_script_finishes(
-    cluster: World, model_folders: Mapping[str, Path]
+    cluster: World, model_folders: Folders
 ) -> None:
     alone, shared = (DECODE.format(lm=model_folders["ccdclm"], name=n) for n in ("alone", "shared"))
     cluster.ok(alone)
@@ -64,7 +62,7 @@ def test_a_task_of_a_job_array_scores_its_shard(cluster: World) -> None:
     assert found == ["rerank decode --out o --threads 1 --shard 2/3"]
 
 
-def test_variables_alone_change_nothing(cluster: World, model_folders: Mapping[str, Path]) -> None:
+def test_variables_alone_change_nothing(cluster: World, model_folders: Folders) -> None:
     """A batch script without srun is one process, whatever SLURM_NTASKS says."""
     variables = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}
     done = cluster.ok(DECODE.format(lm=model_folders["ccdclm"], name="one"), **variables)
