@@ -4,8 +4,6 @@ The truth: `support.definitions` (a sentence at a time, word by word), a forward
 models of Hugging Face, `lm.ngrams` for n-gram models; every path of two documents is enumerated.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math
@@ -420,7 +418,6 @@ def test_features_are_given_the_first_candidates_and_best_path(name: str, world:
 
 
 # Searches of models of unbounded order, with and without scores of earlier searches
-
 DEEP = {
     "x": [
         ["the lamp is lit", "it", "one burns light"],
@@ -473,8 +470,6 @@ def test_a_path_has_the_score_of_its_definition_whatever_found_it(name: str, wor
 
 
 # Windows of models of Hugging Face
-
-
 def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
     options, values = written(world, DEEP, [Hf(positions=20)])
     found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
@@ -518,8 +513,6 @@ def test_detokenised_texts_are_what_the_model_reads_and_have_own_scores(world: W
 
 
 # Models in tuning, and the work that they do
-
-
 @pytest.mark.parametrize(
     "sources",
     [
@@ -685,8 +678,6 @@ def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: Wor
 
 
 # Models in given contexts
-
-
 def test_a_first_pass_without_a_slow_scorer_leaves_it_the_best_candidates(world: World) -> None:
     world.write("qe.py", ESTIMATOR)
     qe = f"--scorer 'qe=command:{sys.executable} -IS qe.py,window=2'"

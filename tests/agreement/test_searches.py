@@ -97,8 +97,6 @@ def repeated(texts):
 
 
 # Features of the candidates of sentence t after a path
-
-
 def estimated(document: Document, t: int, path: Choices) -> list[Features]:
     return [{"qe": value} for value in document.qe[t]]
 
@@ -294,8 +292,6 @@ def near(value: float, source: Source, *, rel: float = 0.0) -> Any:
 
 
 # Every search
-
-
 @pytest.mark.parametrize(
     ("name", "search"),
     [
@@ -304,9 +300,7 @@ def near(value: float, source: Source, *, rel: float = 0.0) -> Any:
         for search in (SEARCHES if name in REPRESENTATIVE else ("auto", "whole-beam", "gibbs"))
     ],
 )
-def test_a_search_finds_paths_whose_scores_are_theirs_and_says_how_good_they_are(
-    name: str, search: str, here: World
-) -> None:
+def test_a_search_finds_paths_with_their_own_scores(name: str, search: str, here: World) -> None:
     source = SOURCES[name]
     if search == "viterbi" and source.order is None:
         return  # refused: a row of the table of faults
@@ -360,8 +354,6 @@ def test_the_summary_lists_the_best_paths_of_documents(name: str, search: str, h
 
 
 # What is written of the choices
-
-
 @every_source
 def test_lists_are_written_back_with_the_features_under_the_path(name: str, here: World) -> None:
     source = SOURCES[name]
@@ -456,8 +448,6 @@ def test_a_trace_explains_each_choice(name: str, here: World) -> None:
 
 
 # Minimum Bayes risk
-
-
 def sentence_chrf(hypothesis: str, reference: str) -> float:
     return sacrebleu.sentence_chrf(hypothesis, [reference]).score
 
@@ -485,8 +475,6 @@ def test_mbr_chooses_by_expected_utility_under_marginals_of_paths(name: str, her
 
 
 # Draws
-
-
 @pytest.mark.parametrize(
     ("name", "search"),
     [
@@ -494,9 +482,7 @@ def test_mbr_chooses_by_expected_utility_under_marginals_of_paths(name: str, her
         *(("codclm", search) for search in ("smc", "ffbs", "gibbs")),
     ],
 )
-def test_a_document_is_drawn_alike_alone_with_others_and_in_any_order(
-    name: str, search: str, here: World
-) -> None:
+def test_a_document_is_drawn_alike_in_any_company(name: str, search: str, here: World) -> None:
     how = SEARCHES[search]
     together = {one["id"]: one for one in decode(here, SOURCES[name], how)["documents"]}
     for documents in (DOCUMENTS[::-1], DOCUMENTS[2:3]):

@@ -1,7 +1,5 @@
 """`rerank ablate`: rows are scores of decodings in which the contexts are the only candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any
@@ -119,9 +117,7 @@ def test_a_single_document_has_no_other(drawn: World, model_folders: Folders) ->
     assert names == [kind for kind in KINDS if kind != "another document"]
 
 
-def test_a_verdict_says_what_context_and_language_model_are_worth(
-    drawn: World, model_folders: Folders
-) -> None:
+def test_a_verdict_says_what_models_are_worth(drawn: World, model_folders: Folders) -> None:
     command = f"{ABLATE} --lm lm={model_folders['codclm']}"
     assert "contributes nothing" not in drawn.ok(command).out
     drawn.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0], "lm": 1e-9, "lmoov": 0.0})

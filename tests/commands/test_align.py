@@ -4,8 +4,6 @@ Truth: the definition of mwerSegmenter (Matusov et al. 2005, section 3), over al
 with the costs of beginnings that `rerank.corpus.edit_distance` states.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import accumulate, combinations_with_replacement, pairwise
@@ -82,9 +80,7 @@ def test_the_words_of_each_segment_come_back_from_a_long_document() -> None:
     ],
     ids=["characters", "quotes", "references-within-sentences", "empty"],
 )
-def test_a_segment_begins_where_a_word_does(
-    text: str, references: list[str], segments: list[str]
-) -> None:
+def test_segments_begin_with_a_word(text: str, references: list[str], segments: list[str]) -> None:
     assert parted(text, [[line] for line in references]).segments == segments
 
 

@@ -1,7 +1,5 @@
 """`cache`: where the folder is, what it holds, and what `clear` removes."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -140,9 +138,7 @@ def test_the_folder_is_the_users_wish_or_the_systems_custom(
     assert world.ok("cache info --format json", **variables).json["folder"] == folder
 
 
-def test_an_account_without_a_home_is_told_what_to_set(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_home_a_cure_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 

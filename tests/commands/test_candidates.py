@@ -1,7 +1,5 @@
 """`candidates` against `generate` of transformers and the model's loss of texts; resumed runs."""
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib import import_module
@@ -109,24 +107,6 @@ def test_groups_of_one_beam_pay_for_the_tokens_of_earlier_groups(translator: Wor
     for one, other in zip(kept, lists(translator), strict=True):
         texts = [[c["text"] for c in line["candidates"]] for line in (one, other)]
         assert texts[0] == texts[1]
-
-
-def test_groups_without_a_penalty_are_equal_beams(translator: World) -> None:
-    translator.ok(f"{RUN} {MODEL} --beam 2 --n-best 2")
-    narrow = lists(translator)
-    translator.ok(f"{RUN} {MODEL} --beam-groups 2 --diversity-penalty 0")
-    for one, other in zip(narrow, lists(translator), strict=True):
-        texts = [
-            {c["text"]: c["features"]["logprob"] for c in x["candidates"]} for x in (one, other)
-        ]
-        assert texts[1] == pytest.approx(texts[0], abs=1e-4)
-    for options, message in (
-        ("--beam-groups 3", "expected a divisor of the width of the beam, 4"),
-        ("--beam-groups 2 --sample", "--beam-groups 2: not for --sample"),
-        ("--diversity-penalty 1", "it is of --beam-groups alone"),
-    ):
-        run = translator.run(f"{RUN} {MODEL} {options}")
-        assert (run.exit, message in " ".join(run.err.split())) == (2, True), run.err
 
 
 def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_equal_bytes(
@@ -244,9 +224,7 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     assert translator.text("out.jsonl") != whole
 
 
-def test_a_converted_model_needs_a_tokenizer_and_the_package(
-    translator: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_converted_models_need_more(translator: World, monkeypatch: pytest.MonkeyPatch) -> None:
     translator.write("mt/model.bin", b"")
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     found = translator.run(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}")
@@ -256,9 +234,7 @@ def test_a_converted_model_needs_a_tokenizer_and_the_package(
     assert "mt: expected the files of a tokenizer, found no tokenizer_config.json" in found.err
 
 
-def test_the_model_of_the_recipe_finds_candidates(
-    translator: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_recipe_s_model_translates(translator: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "recipes" / "adapters" / "hf")
     sizes = "--width 16 --layers 1 --vocabulary 300 --seconds 0.1"
     monkeypatch.setattr(sys, "argv", ["", "src", "src", "--out", "own", *sizes.split()])

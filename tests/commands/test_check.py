@@ -121,7 +121,6 @@ def test_the_gain_of_tuning_is_that_of_tune_mert_on_held_out_documents(world: Wo
 
 
 # Two texts that should be alike
-
 ALIKE = [
     f"he said \" the {noun} is near the wall , and it 's {n} o'clock \" ."
     for n, noun in enumerate(("lamp", "bridge", "floor", "river", "road", "caf\u00e9") * 2)
@@ -357,9 +356,7 @@ x ||| a c ||| LM=-1 TM=2 ||| -1
     [(FAIRSEQ, [4, 6, 9, 10]), (JSONL, [2, 3, 4]), (SOCKEYE, [2, 3]), (CDEC, [2, 3])],
     ids=["fairseq", "jsonl", "sockeye", "cdec"],
 )
-def test_lists_of_other_tools_are_read_on_after_a_fault(
-    content: str, lines: list[int], lists: World
-) -> None:
+def test_lists_are_read_on_after_a_fault(content: str, lines: list[int], lists: World) -> None:
     lists.write("dev.out", content)
     found = faults(checked(lists, "check --kbest dev.out", 3))
     assert sorted({line for _, _, own in found for line in own}) == lines
@@ -419,8 +416,6 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
 
 
 # Clean copies
-
-
 def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(lists: World) -> None:
     lines = LIST.splitlines()
     broken = [f"{lines[3]}  ", "", lines[0].replace("-1", "nan", 1), lines[1], lines[2]]

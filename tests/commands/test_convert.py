@@ -184,9 +184,7 @@ def test_the_best_documents_are_best_of_all(totals: list[list[int]], n: int, wor
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not here")
 @pytest.mark.parametrize("name", ["moses-extractor.1", "moses-mert-iteration1"])
-def test_real_lists_keep_every_byte_and_are_read_as_split_and_float_read_them(
-    name: str, world: World
-) -> None:
+def test_real_lists_keep_every_byte_and_every_number(name: str, world: World) -> None:
     with gzip.open(DATA / f"{name}.nbest.gz", "rt", encoding="utf-8") as file:
         lines = file.read().split("\n")[:-1]
     assert convert(world, f"--kbest {DATA / name}.nbest.gz --to moses") == lines
@@ -225,7 +223,6 @@ def test_long_documents_are_converted_in_pieces(world: World) -> None:
 
 
 # From standard input
-
 PIPED = {
     "first": "",
     "convert --to moses": "",
@@ -260,9 +257,7 @@ def test_scores_may_come_from_standard_input(world: World) -> None:
     assert world.ok(f"{command} qe=-", stdin=values).out == world.ok(f"{command} qe=scores").out
 
 
-def test_the_copy_of_standard_input_goes_whatever_happens(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_of_input_are_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(world.folder / "tmp"))
     (world.folder / "tmp").mkdir()
     for stdin, code in ((world.content("dev.kbest"), 0), (b"no list\n", 3), (b"", 3)):
@@ -271,7 +266,6 @@ def test_the_copy_of_standard_input_goes_whatever_happens(
 
 
 # Diversity
-
 tokens = st.lists(st.sampled_from("abcd"), max_size=9)
 of_words = st.lists(st.lists(tokens, min_size=1, max_size=8), min_size=1, max_size=6)
 Words = list[list[str]]
@@ -324,25 +318,6 @@ def test_diverse_candidates_are_farthest_first(lists: list[Words], k: int, world
     plain = [len(own[:k]) for own in lists]
     first = convert(world, f"--kbest list --to jsonl --top {k}")
     assert [len(json.loads(line)["candidates"]) for line in first] == plain
-
-
-def test_the_summary_of_diversity_is_of_the_lists_that_have_the_figure(world: World) -> None:
-    lists: list[Words] = [[["a", "b", "c"], ["a", "b", "d"], ["a", "b", "c"], ["x", "y"]], [["a"]]]
-    write_words(world, lists)
-    found = world.ok("diversity --kbest list --format json").json
-    # distances 1 0 3 1 3 3 of the first list, which has pairs: shares 1/3 0 1 1/3 1 1
-    assert found["mean"] == {
-        "candidates": 2.5, "distinct": 2.0, "distance": pytest.approx(11 / 6),
-        "relative": pytest.approx((1 / 3 + 0 + 1 + 1 / 3 + 1 + 1) / 6),
-    }  # fmt: skip
-    text = world.ok("diversity --kbest list").out
-    assert "2 lists, 5 candidates, 4 distinct\n" in text
-    spread = {row.split()[0]: row.split()[1:] for row in text.splitlines()[2:8]}
-    assert list(spread) == ["mean", "least", "10%", "50%", "90%", "most"]
-    assert spread["least"][:3] == ["1.0", "1.0", "1.83"]
-    assert spread["most"][:3] == ["4.0", "3.0", "1.83"]
-    one = world.ok("diversity --kbest list --top 1 --format json").json
-    assert one["mean"]["distance"] is None
 
 
 def test_an_oracle_is_of_the_candidates_that_are_kept(world: World) -> None:

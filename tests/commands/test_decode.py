@@ -53,8 +53,6 @@ def own(order: object) -> str:
 
 
 # What is said of the search
-
-
 @pytest.mark.parametrize(
     ("order", "options", "said"),
     [
@@ -171,8 +169,6 @@ def test_the_help_states_the_defaults(flag: str, search: str, value: str, here: 
 
 
 # The work ahead
-
-
 def test_a_dry_run_counts_and_writes_nothing(here: World, models: Mapping[str, Path]) -> None:
     here.weights("w.json", {"LM0": 0.5})
     lm = f"--lm one={models['rnnlm']} --pair-scores dev.pairs"
@@ -204,8 +200,6 @@ def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
 
 
 # What is read
-
-
 def decoded(world: World, command: str, *files: str, **more: bytes) -> list[bytes]:
     world.ok(command, **more)
     return [world.content(name) for name in files]
@@ -318,8 +312,6 @@ def test_plain_lines_of_pairs_read_together_give_what_they_give_one_by_one(
 
 
 # What is written
-
-
 def test_scorers_of_weight_0_are_named_and_not_computed(here: World) -> None:
     """No model is in the folder, and the program fails; what is written has none of their scores.
 
@@ -352,9 +344,7 @@ def test_the_total_of_a_list_may_be_a_feature(here: World) -> None:
     assert [line.rpartition(" ")[2] for line in here.lines("k")] == ["0", "1", "2"] * 2
 
 
-def test_candidates_that_differ_by_less_than_the_error_of_a_model_are_near_ties(
-    here: World, models: Mapping[str, Path]
-) -> None:
+def test_candidates_of_equal_scores_are_near_ties(here: World, models: Mapping[str, Path]) -> None:
     here.weights("w.json", {"LM0": 0, "TM0": [0, 0], "lm": 1.0, "lmoov": 0})
     command = f"decode {FILES} --out o --summary s.json --lm lm={models['ccdclm']}"
     here.ok(command)
@@ -376,9 +366,7 @@ def test_candidates_that_differ_by_less_than_the_error_of_a_model_are_near_ties(
 
 
 @pytest.mark.parametrize(("bonus", "told"), [(3.0, True), (0.5, False)])
-def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
-    bonus: float, told: bool, world: World
-) -> None:
+def test_totals_that_do_not_choose_are_counted(bonus: float, told: bool, world: World) -> None:
     """In the first sentence the worse candidate is chosen for what it makes of the second."""
     world.write("k", ["0 ||| a ||| x= 1 ||| 0", "0 ||| b ||| x= 0 ||| 0", "1 ||| c ||| x= 0 ||| 0"])
     pairs = ["all\t0\t-\t0\t0", "all\t0\t-\t1\t0", "all\t1\t0\t0\t0", f"all\t1\t1\t0\t{bonus}"]
@@ -392,8 +380,6 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
 
 
 # Lexical consistency, and side information of lists with gaps
-
-
 @pytest.mark.parametrize(
     ("columns", "value"),
     [  # of "bank shore" after "bank bank": source words s, t, or the phrase s t
@@ -408,9 +394,7 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
         (("0-0 0-1", "0-0"), -1),
     ],
 )
-def test_translations_are_read_from_alignments_of_words_or_of_phrases(
-    columns: tuple[str, str], value: float, world: World
-) -> None:
+def test_translations_are_aligned(columns: tuple[str, str], value: float, world: World) -> None:
     texts = ("bank bank", "bank shore")
     rows = zip((0, 1), texts, columns, strict=True)
     world.write("k", [f"{t} ||| {text} ||| x= 0 ||| 0 ||| {own}" for t, text, own in rows])
@@ -425,9 +409,7 @@ def test_translations_are_read_from_alignments_of_words_or_of_phrases(
     assert world.lines("o")[1].split(" ||| ")[3] == ("0" if words else str(value))
 
 
-def test_sentences_without_candidates_are_neither_next_nor_nucleus_nor_read(
-    world: World, models: Mapping[str, Path]
-) -> None:
+def test_gaps_are_neither_next_nor_read(world: World, models: Mapping[str, Path]) -> None:
     """Scores are those of the document without these sentences."""
     scored: Callable[[], list[str]] = lambda: [line.split(" ||| ")[2] for line in world.lines("o")]  # noqa: E731
     command = f"score --kbest k --no-docs one --lm lm={models['dclm-rst']} --source s --parents p"

@@ -44,9 +44,7 @@ def ids(world: World, options: str = "") -> tuple[list[str], str]:
         (f"{'x' * 5000}\n" * 4, ["x" * 5000] * 4),
     ],
 )
-def test_a_format_of_documents_is_recognised_by_content(
-    content: str, expected: str | list[str], world: World
-) -> None:
+def test_content_tells_the_format(content: str, expected: str | list[str], world: World) -> None:
     world.write("docs", content)
     assert ids(world)[0] == list(expected)
 
@@ -71,9 +69,7 @@ def test_other_lines_are_no_table_of_documents(example: str, world: World) -> No
         ("_1|_2|_3|_4", None),
     ],
 )
-def test_ids_with_numbers_of_sentences_are_a_warning(
-    lines: str, cure: str | None, world: World
-) -> None:
+def test_ids_of_sentences_are_a_warning(lines: str, cure: str | None, world: World) -> None:
     world.write("docs", lines.split("|"))
     found, said = ids(world)
     assert len(found) == 4
@@ -103,7 +99,6 @@ def test_a_text_parted_as_its_documents_loses_the_blank_lines(world: World) -> N
 
 
 # Evaluation sets
-
 TEXTS = {"a": ["the lamp is lit now", "it gives light"], "b": ["she left us", "who knows it"]}
 SIDES = {
     "ref": TEXTS,
@@ -423,7 +418,6 @@ def test_interleaved_documents_are_refused_with_a_cure(command: str, mixed: Worl
 
 
 # Sentences without reference, left out
-
 DROP = "--drop-unreferenced"
 
 
@@ -475,8 +469,6 @@ def test_check_takes_the_documents_of_the_reference_as_tuning_does(sets: World) 
 
 
 # References: what is worth a warning
-
-
 def test_blank_missing_and_escaped_references_are_counted(world: World) -> None:
     world.write("a", "the\n \nNO TRANSLATION AVAILABLE\n\n")
     said = world.ok("evaluate --no-docs one --ref a --baseline base.txt hyp.txt -m bleu").err

@@ -3,8 +3,6 @@
 The encoder of most tests knows the digits of a text alone, so that cosines are known by hand.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Scores, intervals and tests have their origins in `tests/golden`; here is what its world has not.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 import sys
@@ -17,8 +15,6 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from support.world import EVALUATE, TUNE, World
-
-import rerank
 
 TRUTH: dict[str, Any] = {"bleu": BLEU(tokenize="none"), "chrf": CHRF(), "ter": TER()}
 
@@ -170,27 +166,6 @@ def test_less_than_the_gain_that_is_asked_for_is_exit_code_1(metric: str, world:
     assert (found.exit, "--min-gain" in found.err) == (1, True)
 
 
-def test_systems_are_columns_where_rows_are_too_wide(world: World) -> None:
-    texts = [[x] for x in drafts(36, 3)]
-    reference, base, ours = ([lines[0][d : d + 3] for d in range(0, 36, 3)] for lines in texts)
-    found = rerank.evaluate({"base": base, "ours": ours}, reference)
-    rows, columns = (found.to_text(width).partition("\n\n")[0] for width in (200, 70))
-    assert rows == found.to_text().partition("\n\n")[0]
-    widest = max(map(len, rows.splitlines()))
-    assert widest > 70 >= max(map(len, columns.splitlines()))
-    fitted, narrow = (found.to_text(width).partition("\n\n")[0] for width in (widest, widest - 1))
-    assert fitted == rows != narrow
-    words = {word for word in rows.split() if not word.startswith("--")}
-    assert words - {"better/equal/", "worse"} <= {*columns.split()}
-    assert "first column" in found.to_text(70)
-    alone = rerank.evaluate({"base": base}, reference)
-    for text in (alone.to_text(), alone.to_markdown()):
-        assert "increase" not in text
-        assert "p: " not in text
-    with pytest.raises(rerank.RerankError, match="texts of 12 documents, found those of 11"):
-        rerank.evaluate({"base": base[1:]}, reference)
-
-
 def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
     names = ("base", "base:ours", "a|b\tc")
     for name, first in zip(names, (0.5, 1, 0), strict=True):
@@ -296,8 +271,6 @@ def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -
 
 
 # Classes of words
-
-
 def classes(world: World, hypotheses: list[str], references: list[str], options: str) -> Any:
     """Classes of words of one-sentence texts, each of them a system, against one or more."""
     files = [f"s{i}" for i, _ in enumerate(hypotheses)]
@@ -394,8 +367,6 @@ def test_a_class_that_the_references_lack_is_left_out_by_name(world: World) -> N
 
 
 # Roles of metrics
-
-
 def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: World) -> None:
     write(world, 4, "base", "ours")
     world.write("list", ["a"])

@@ -1,7 +1,5 @@
 """`rerank explain` of traces written by hand, and `decode --explain`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -127,9 +125,7 @@ def test_changes_are_runs_of_words(world: World, before: str, after: str, marked
     assert f"  chosen      {marked}\n" in world.ok("explain t a:0").out
 
 
-def test_decode_explains_a_sentence_as_explain_does_and_counts_are_those_of_the_output(
-    world: World, model_folders: Folders
-) -> None:
+def test_decode_explains_a_sentence_as_explain_does(world: World, model_folders: Folders) -> None:
     world.draw()
     world.weights("lm.json", LM)
     command = f"decode {LISTS} --lm lm={model_folders['codclm']} --out out --trace t"

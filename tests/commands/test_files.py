@@ -137,17 +137,13 @@ def test_bytes_of_another_encoding_are_replaced_and_counted_if_asked_for(world: 
 
 
 # Compression, by content
-
-
 @in_world
 @given(
     members=st.lists(st.text("ab \n", max_size=60), min_size=1, max_size=4),
     pack=st.sampled_from(list(PACK.values())),
     padding=st.integers(0, 12),
 )
-def test_members_one_after_another_are_one_content(
-    members: list[str], pack: Pack, padding: int, world: World
-) -> None:
+def test_members_are_one_text(members: list[str], pack: Pack, padding: int, world: World) -> None:
     text = f"x{''.join(members)}x\n"
     world.write("list", text)
     plain = world.ok(FIRST).out
@@ -242,8 +238,6 @@ def test_a_line_may_have_the_limit_but_not_a_byte_more(world: World) -> None:
 
 
 # Names
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -1,7 +1,5 @@
 """The command line: help, completion, exit codes, streams, and what is loaded before the work."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -24,8 +22,6 @@ HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
 
 
 # Help
-
-
 @every_command
 def test_help_is_what_is_stored_with_an_example_that_works(name: str, world: World) -> None:
     """`GOLDEN=write` writes it again. The files of an example are not there: it ends at once."""
@@ -149,8 +145,6 @@ def test_the_shell_completes_all_words(words: str, completions: list[str], world
 
 
 # Exit codes
-
-
 PACKAGE = '''
 import warnings
 from pathlib import Path
@@ -220,9 +214,7 @@ def somebody(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     ],
     ids=["interrupted", "memory", "torch", "overflow", "system", "bug"],
 )
-def test_a_fault_of_a_run_is_one_line_and_an_exit_code(
-    statement: str, code: int, message: str, somebody: World
-) -> None:
+def test_a_fault_is_one_line(statement: str, code: int, message: str, somebody: World) -> None:
     somebody.write("raise", statement)
     found = somebody.run(f"{DECODE} --search bad -q")
     assert (found.exit, found.out) == (code, "")
@@ -255,8 +247,6 @@ def test_a_file_that_shadows_a_package_is_named_in_one_line(world: World) -> Non
 
 
 # Standard output and standard error
-
-
 def test_results_go_to_standard_output_and_everything_else_to_standard_error(world: World) -> None:
     world.write("dev.kbest", world.content("dev.kbest").replace(b"\n", b"\r\n"))
     found = world.ok(DECODE)
@@ -276,8 +266,6 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(wor
 
 
 # Lists of names
-
-
 def test_members_of_packages_are_not_loaded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a name is built in, a warning says that the other one is ignored."""
     for kind in ("models", "scorers", "decoders", "metrics", "formats", "document-formats"):
@@ -298,9 +286,7 @@ def test_members_of_packages_are_not_loaded(world: World, monkeypatch: pytest.Mo
             assert "of package (unknown) ignored: the name is built in" in found.err
 
 
-def test_two_packages_with_one_name_are_a_fault(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_members_of_one_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     both = [EntryPoint("own", f"{name}:Own", "rerank.metrics") for name in ("a", "b")]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: both)
     found = world.run(f"{EVALUATE} -m own")

@@ -1,7 +1,5 @@
 """`rerank train-lm --curve`: a line for every validation, of the figures that training reports."""
 
-from __future__ import annotations
-
 import re
 import signal
 from importlib.util import find_spec

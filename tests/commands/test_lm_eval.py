@@ -5,8 +5,6 @@ another model scores is scored here sentence by sentence, read as training reads
 drawn models and their intervals have their origins in `tests/golden`.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -86,8 +84,6 @@ def evaluated(world: World, command: str, lms: Mapping[str, Path | str], text: s
 
 
 # Contrastive items
-
-
 def pronouns(n: int) -> list[dict[str, Any]]:
     """Items whose right pronoun is that of the sentence before."""
     found = []
@@ -201,9 +197,7 @@ def test_files_and_fields_are_groups(world: World, model_folders: Folders) -> No
     assert r"pronoun=it\tx" in {row[1] for row in rows}
 
 
-def test_words_that_a_model_does_not_know_are_a_counted_warning_and_tie(
-    world: World, model_folders: Folders
-) -> None:
+def test_unknown_words_are_a_counted_warning_and_tie(world: World, model_folders: Folders) -> None:
     """The training text of this model had 25 % of them."""
     for context, warned in (("the lamp", False), ("xx", True)):
         items = [
@@ -221,7 +215,6 @@ def test_words_that_a_model_does_not_know_are_a_counted_warning_and_tie(
 
 
 # Coherence
-
 DOCUMENTS = [
     ["the lamp is lit", "it burns", "she gives light"],
     ["it is", "it burns and burns", "it is"],
@@ -324,8 +317,6 @@ def test_the_higher_accuracy_over_pairs_comes_first_in_ordering(world: World) ->
 
 
 # Next sentences
-
-
 def test_a_model_that_knows_what_follows_is_right_and_others_guess(world: World) -> None:
     save_alphabet(world)
     write(world, [[*LETTERS[k : k + 2]] * 2 for k in range(5)] * 3)
@@ -401,9 +392,7 @@ def test_blocks_follow_the_seed_alone(world: World, model_folders: Folders) -> N
 
 
 @pytest.mark.parametrize("counts", [(5, 4, 4, 1), (6, 1, 1), (2, 2, 2, 2, 2)])
-def test_separate_blocks_are_as_many_as_there_can_be(
-    counts: tuple[int, ...], world: World, model_folders: Folders
-) -> None:
+def test_all_blocks_are_made(counts: tuple[int, ...], world: World, model_folders: Folders) -> None:
     """b blocks can be made if and only if Σ min(passages of a document, b) ≥ b · size."""
     write(world, [["it is lit"] * (2 * n) for n in counts])
     lm = {"m": model_folders["rnnlm"]}
@@ -455,9 +444,7 @@ def test_each_candidate_is_given_its_own_topic(world: World) -> None:
         assert found["accuracies"][kind]["accuracy"] == right
 
 
-def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
-    world: World, model_folders: Folders
-) -> None:
+def test_candidates_are_of_the_topic(world: World, model_folders: Folders) -> None:
     """A passage has the topic of its last sentence."""
     _, topics = topical(world, [8] * 10, 3)
     command = "next-sentence --candidates same-topic --topics topics --context 3 --block"

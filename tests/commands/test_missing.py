@@ -156,7 +156,6 @@ def test_documents_that_are_read_in_python_have_it(gap: World) -> None:
 
 
 # Unicode's form NFC
-
 LINES = (
     "0 ||| un café ||| LM0= -9 TM0= -1 ||| -4 ||| 0-0",
     "0 ||| le café ||| LM0= -8 TM0= -2 ||| -5 ||| 0-0",
@@ -246,7 +245,6 @@ def test_clean_copies_and_documents_in_python_are_in_it(accents: World) -> None:
 
 
 # Outputs of several systems
-
 OUTPUTS = {
     "A": ("the lamp is lit now", "it gives light", "who knows", "she left us there"),
     "B-1": ("a lamp is lit now", "it gives light", "who could know", "she left us"),

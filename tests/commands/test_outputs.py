@@ -97,8 +97,6 @@ def test_an_open_descriptor_is_written_in_place(world: World) -> None:
 
 
 # What fails
-
-
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize(
@@ -197,8 +195,6 @@ def test_a_program_under_nohup_goes_on(world: World) -> None:
 
 
 # Inputs that change
-
-
 def replaced(path: Path) -> None:
     Path("new").write_bytes(path.read_bytes() + b"\n")
     os.replace("new", path)
@@ -257,8 +253,6 @@ def test_a_list_that_changes_while_it_is_read_ends_the_run_without_an_output(
 
 
 # Terminals
-
-
 class Terminal:
     """A terminal: what is written into `path` can be read."""
 

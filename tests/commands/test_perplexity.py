@@ -1,7 +1,5 @@
 """`perplexity`: sums of the definition over a text, and what is said of them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

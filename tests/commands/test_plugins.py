@@ -45,7 +45,6 @@ def repeats(document: Document) -> Pairwise:
 
 
 # The laws of scorers
-
 DOCUMENTS = [
     document("talk", ["a b", "a", "c d e"], [], ["b", "b c", "d"], ["a b c", "e"]),
     document("news", ["e", "b a"], ["c", "a b c d"], ["d d", "a"]),
@@ -110,8 +109,6 @@ def test_every_law_of_scorers_is_checked(scorer: Any, message: str) -> None:
 
 
 # Scorers in Python
-
-
 def decode(scorer: Any, *sentences: Sequence[str], search: str = "auto", **options: Any) -> Any:
     how = {"search": search, "scorers": {"own": scorer}, **options}
     (found,) = Reranker({"x": 1.0, "own": 1.0}, **how).decode([document("talk", *sentences)])
@@ -242,7 +239,6 @@ def test_what_is_no_scorer_is_refused(scorer: Any) -> None:
 
 
 # In the shell, by entry points
-
 PACKAGE = '''
 from decoders.batching import path_score
 from decoders.problem import Path

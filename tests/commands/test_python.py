@@ -36,19 +36,6 @@ def short(document: Document) -> list[list[int]]:
     return [[-len(text.split()) for text in sentence] for sentence in document.texts]
 
 
-def test_the_example_of_the_readme_runs_as_written() -> None:
-    from rerank import Document, Reranker
-
-    talk = Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], [("it sleeps", {"tm": -2.0}), ("he sleeps", {"tm": -1.9})]])  # fmt: skip  # noqa: E501
-    short = lambda document: [[-len(text.split()) for text in sentence] for sentence in document.texts]  # fmt: skip  # noqa: E731, E501
-    reranker = Reranker({"tm": 1.0, "short": 0.1}, scorers={"short": short})
-    (result,) = reranker.decode([talk])
-    assert (result.choices, result.texts) == ((0, 1), ("the cat", "he sleeps"))
-    assert result.score == pytest.approx(-1.0 - 1.9 - 0.1 * 4)
-    assert result.exact
-    assert np.array(result.margins) == pytest.approx([0.2, 0.1])
-
-
 def test_names_of_the_package_load_numpy_and_torch_when_they_are_used() -> None:
     program = """
 import sys, rerank
@@ -68,7 +55,6 @@ except AttributeError as fault:
 
 
 # The same as in the shell
-
 words = st.lists(st.sampled_from(["the", "cat", "it", "sleeps", "é"]), max_size=4).map(" ".join)
 numbers = st.integers(-40, 40).map(lambda n: n / 8)
 candidates = st.tuples(words, st.fixed_dictionaries({"tm": numbers, "lm": numbers}))
@@ -178,7 +164,6 @@ def test_the_page_about_the_interface_names_what_there_is() -> None:
 
 
 # Outputs of systems, samples, pages: as in the shell
-
 OUTPUTS = {
     "A": ["the lamp is lit", "it gives light", "the café is closed", "nobody comes"],
     "B-2": ["a lamp burns", "it gives light", "the café closed", "no one is coming"],
@@ -327,8 +312,6 @@ def test_what_notebooks_show_is_escaped(outputs: Any) -> None:
 
 
 # Warnings, results without documents, lines about a run
-
-
 def test_warnings_are_those_of_python() -> None:
     impossible: Sentences = [[("a", {"x": -1e100})], [("b", {"x": -1e100})]]
     with pytest.warns(RerankWarning, match="no possible path"):
@@ -361,8 +344,6 @@ def test_lines_about_a_run_go_to_the_logger(caplog: pytest.LogCaptureFixture) ->
 
 
 # What is refused (faults of the shell are rows of the table of faults)
-
-
 def second(text: str, **features: Any) -> Document:
     """A document whose last candidate this is."""
     return Document("talk", [[("x", {"tm": 1.0})], [], [("x", {"tm": 1.0}), (text, features)]])
@@ -493,8 +474,6 @@ def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
 
 
 # Tuning and evaluation
-
-
 @pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
 @pytest.mark.parametrize(("unit", "better"), [(1.0, True), (1e-315, False)], ids=["1", "1e-315"])
 @pytest.mark.parametrize("algorithm", ["pro", "expected-bleu"])

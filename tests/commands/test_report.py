@@ -3,8 +3,6 @@
 Its numbers have their origins in `tests/golden`. Traces are written by hand.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib.util
@@ -43,7 +41,6 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.unfolded: list[tuple[str, dict[str, str | None]]] = []  # those in no details
         self.texts: list[str] = []
         self.raw: dict[str, str] = {}
         self.feed(text)
@@ -52,8 +49,6 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if "details" not in self.open:
-            self.unfolded.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
@@ -209,14 +204,6 @@ def test_a_bar_shows_the_gain_of_each_document(traced: World) -> None:
     worst = min(range(12), key=lambda d: gains[d])
     (link,) = re.findall('Worst document: <a href="#doc-([0-9]+)">', traced.ok(REPORT).out)
     assert gains[int(link)] == gains[worst] < 0
-
-
-def test_short_before_it_is_unfolded(traced: World) -> None:
-    """Most of the text, and all sentences but three examples, are folded."""
-    found = page(traced)
-    assert [tag for tag, _ in found.unfolded].count("article") == 3
-    assert len(found.of("article")) == 15
-    assert [tag for tag, _ in found.unfolded].count("td") < 65
 
 
 def test_a_gain_that_chance_may_explain_is_grey(traced: World) -> None:

@@ -1,7 +1,5 @@
 """`sample`: documents that a model draws."""
 
-from __future__ import annotations
-
 import pytest
 from support.texts import documents_of
 from support.world import WORDS, World

@@ -25,9 +25,7 @@ def features(world: World) -> list[list[str]]:
     return [line.split(" ||| ")[2].split() for line in world.lines("o")]
 
 
-def test_a_default_weight_stands_in_for_weights_that_the_file_lacks(
-    world: World, models: Mapping[str, Path]
-) -> None:
+def test_a_default_weight_fills_in(world: World, models: Mapping[str, Path]) -> None:
     command = f"{SCORE} --lm lm={models['codclm']} --weights w.json"
     found = []
     for weights, more in (({}, "--default-weight 0.5"), ({"lm": 0.5, "lmoov": 0.5}, "")):

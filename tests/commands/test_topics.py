@@ -1,7 +1,5 @@
 """`topics`: topics learned, and labels written."""
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from typing import Any
@@ -69,9 +67,7 @@ def test_topics_of_more_words_than_dimensions_are_learned(world: World) -> None:
     assert labels == labels[:4] * 100
 
 
-def test_learning_again_gives_the_same_files_and_an_altered_folder_is_refused(
-    kind: str, world: World
-) -> None:
+def test_learning_again_gives_the_same_files(kind: str, world: World) -> None:
     for out in ("model", "again"):
         world.ok(LEARN.replace("--out model", f"--out {out} --topic-model {kind}"))
     found = world.files()
@@ -103,9 +99,7 @@ def test_a_model_with_topics_is_trained_and_keeps_them(kind: str, world: World) 
 
 
 @pytest.mark.parametrize("command", [LEARN, "train-lm --train text --valid text --out model"])
-def test_without_scikit_learn_the_message_names_the_extra(
-    command: str, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_is_named(command: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     command += " --model clstm-prevsent --epochs 1" * ("train-lm" in command)
     world.run(command.replace("--out model", "--out first"))  # imports what is to be replaced
     without = lambda name: None if name == "sklearn" else find_spec(name)  # noqa: E731

@@ -3,8 +3,6 @@
 Features, margins and marginals of choices by enumeration: `tests/agreement/test_searches.py`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from hashlib import sha256
@@ -13,8 +11,6 @@ import pytest
 from support.programs import ESTIMATOR
 from support.server import STUB
 from support.world import TUNE, World
-
-DECODE = "decode --kbest k --no-docs one --weights w.json --lm lm=lm --trace trace --out out -q"
 
 
 @pytest.mark.parametrize(
@@ -38,20 +34,6 @@ def test_copies_of_a_text_are_neither_runners_up_nor_changes(search: str, world:
     assert "3 sentences, 1 changed (33.3%)" in told
     assert (world.json("s.json")["changed"], world.json("s.json")["near_ties"]) == (1, 0)
     assert "3 sentences, 1 changed (33.3%)" in world.ok("explain trace").out
-
-
-def test_two_texts_of_equal_scores_are_a_near_tie_where_scores_may_err(world: World) -> None:
-    """The words `x` and `y` are unknown; without a model the rule of ties decides."""
-    world.write("k", [f"0 ||| it {x} ||| LM0= 0 ||| 0" for x in "xy"])
-    world.model("codclm")
-    world.weights("w.json", {"LM0": 1, "lm": 1, "lmoov": 0})
-    world.ok(f"{DECODE} --summary out.json")
-    (document,) = world.json("out.json")["documents"]
-    assert document["near_ties"] == 1
-    world.weights("w.json", {"LM0": 1})
-    world.ok("decode --kbest k --no-docs one --weights w.json --summary out.json --out out")
-    (document,) = world.json("out.json")["documents"]
-    assert document["near_ties"] == 0
 
 
 def test_a_trace_states_of_scorers_what_weights_do_and_reports_show_it(world: World) -> None:

@@ -1,7 +1,5 @@
 """`train-lm`: what is learnt from texts and files beside them, and what the folder says of it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -41,8 +39,6 @@ def told(world: World, options: str, train: str = TRAIN) -> list[str]:
 
 
 # What is learnt
-
-
 @pytest.mark.parametrize("model", ["rnnlm", "codclm", "hrnnlm", "rlm-bow-ef-1", "rnnlm-lin"])
 def test_a_trained_model_beats_the_frequencies_of_words(model: str, world: World) -> None:
     """The text has an order of words, which frequencies do not know."""
@@ -142,8 +138,6 @@ def test_relations_as_a_task_are_needed_in_training_alone(world: World) -> None:
 
 
 # The folder
-
-
 def test_a_model_says_how_it_came_about(world: World) -> None:
     said = told(world, "--model codclm --vocab 5 --curve curve.tsv")
     saved = load_model(world.folder / "lm")
@@ -298,8 +292,6 @@ def test_averaged_weights_are_saved_with_their_perplexity(world: World) -> None:
 
 
 # How the text is read
-
-
 def same_weights(one: SavedModel, other: SavedModel) -> bool:
     a, b = one.model.state_dict(), other.model.state_dict()
     return all(torch.equal(a[name], b[name]) for name in a)
@@ -416,9 +408,7 @@ def test_a_training_that_diverges_is_told(world: World) -> None:
     assert re.search("lm: training diverged: .*; lower --learning-rate", found.err)
 
 
-# A source side that begins with another model, and models of other packages
-
-
+# Trainings that begin with another model
 @pytest.mark.parametrize("model", ["dclm-bilingual", "dclm-right"])
 def test_the_source_side_begins_with_a_model_s_weights(model: str, world: World) -> None:
     """At a learning rate of almost 0 the saved model is the one that training began with."""
@@ -516,8 +506,6 @@ def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: W
 
 
 # Subword units
-
-
 @pytest.mark.parametrize("model", ["codclm", "attention"])
 def test_models_of_pieces_are_measured_by_piece_and_word(model: str, world: World) -> None:
     source = "--source train.txt --valid-source valid.txt" if model == "attention" else ""

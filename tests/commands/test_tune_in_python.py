@@ -102,9 +102,7 @@ def tuned(world: World) -> dict[str, tuple[float, ...]]:
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # first candidates of lower totals
 @pytest.mark.parametrize("options", AS_IN_THE_SHELL)
-def test_tuned_weights_are_those_of_the_shell_with_the_same_settings(
-    world: World, references: list[list[str]], options: str
-) -> None:
+def test_settings_are_as_in_shell(world: World, references: list[list[str]], options: str) -> None:
     world.ok(f"{TUNE} --select none {options}")
     settings = {"select": "none", **AS_IN_THE_SHELL[options]}
     read = rerank.read("list", "ids")

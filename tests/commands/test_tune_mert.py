@@ -3,8 +3,6 @@
 Truth: sacrebleu's scores of decoded lines, enumeration of all choices, closed forms.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
@@ -70,8 +68,6 @@ def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
 
 
 # What is reported
-
-
 LISTS_OF = {"alone": "", "pairs": PAIRS, "codclm": "--lm lm={codclm}", "ccdclm": "--lm lm={ccdclm}"}
 REPORTED = [
     ("alone", "--start start.json"),
@@ -151,8 +147,6 @@ def test_the_round_of_the_best_value_is_kept(drawn: World, sources: str, options
 
 
 # What is found
-
-
 @pytest.mark.parametrize("ranges", ["", "--range LM0=0.4:0.6 --range TM0=-0.3:0.3"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_weights_of_two_features_are_better(world: World, seed: int, ranges: str) -> None:
@@ -228,8 +222,6 @@ def test_a_feature_in_other_units_has_the_weight_in_other_units(
 
 
 # Which weights move
-
-
 def test_features_that_are_not_named_keep_their_weights(drawn: World) -> None:
     drawn.weights("bad.json", {"LM0": -1.0, "TM0": [-0.5, 0.25], "pairs": -0.25})
     for names, fixed in (("TM0,pairs", "LM0"), ("LM0", "TM0")):
@@ -305,8 +297,6 @@ def test_if_the_scale_is_free_absolute_weights_sum_to_one(drawn: World, options:
 
 
 # What is written
-
-
 def test_weights_say_how_they_were_made(drawn: World, model_folders: Folders) -> None:
     lm = ["--lm", f"lm={model_folders['rnnlm']}"]
     drawn.ok(f"{FROM_START} --select none --starts 2 --seed 7 --top 3 --beam 5 --search beam", *lm)
@@ -377,8 +367,6 @@ def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(dr
 
 
 # The scale of the weights
-
-
 def slope(world: World, alpha: float, scored: str) -> tuple[float, float]:
     """First two derivatives of the log-likelihood of each list's best candidates, at a scale."""
     metric = BLEU(tokenize="none", effective_order=True)
@@ -443,11 +431,7 @@ def test_without_a_most_likely_scale_none_is_written(drawn: World, case: str) ->
 
 
 # The objective around the weights
-
-
-def test_within_its_flat_range_a_weight_loses_a_tenth_of_a_point_at_most(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_lose_little_in_flat_ranges(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decoded just inside and just outside of both ends; without context, ranges are exact."""
     around: list[Any] = []
     monkeypatch.setattr("rerank.files.outputs.check_matplotlib", lambda option: None)
@@ -483,8 +467,6 @@ def test_a_plot_changes_no_weight(small: World) -> None:
 
 
 # Lists that tell little
-
-
 NO_FOLDS = ("--select", "none")
 TUNERS = ("mert", "pro", "expected-bleu")
 
@@ -525,8 +507,6 @@ def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> 
 
 
 # Memory
-
-
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algorithm: str) -> None:
     """Arrays of 64 KiB go to files: the process is larger than the memory it may take."""
@@ -540,7 +520,6 @@ def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algori
 
 
 # The start where none is given
-
 LINEAR = {"LM0": (0.5,), "TM0": (-0.25, 1.5)}
 
 
@@ -635,32 +614,6 @@ def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World)
     world.ok(TUNE.replace("out.json", "out.ini"), "--base", "moses.ini", "--start", "w.json")
 
 
-@pytest.mark.parametrize(("documents", "few"), [("xyzwv" * 3, True), ("abcdefghijklmno", False)])
-def test_few_documents_are_said_to_tell_little(world: World, documents: str, few: bool) -> None:
-    world.draw(5, sorted(documents), ())
-    world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
-    found = world.ok(TUNE, "--start", "bad.json")
-    best = max(made(world)["selection"]["candidates"][1:], key=lambda one: float(one["held_out"]))
-    said = (
-        "few documents, 5: held-out differences have a standard error of about "
-        f"{best['difference_error']:.2f}; tune on 10 or more\n"
-    )
-    assert (said in found.err) == few
-
-
-def test_lengths_of_start_and_tuned_outputs_are_recorded(drawn: World) -> None:
-    drawn.ok(FROM_START)
-    for what, weights in (("start", "start.json"), ("tuned", "out.json")):
-        recorded = made(drawn)["length"][what]
-        output, reference = decoded(drawn, weights=weights), drawn.lines("dev.ref")
-        score = bleu(output, reference)
-        assert recorded["ratio"] == score.sys_len / score.ref_len
-        for name, ratio in recorded["documents"].items():
-            rows = [t for t, own in enumerate(drawn.lines("dev.docs")) if own == name]
-            lengths = [sum(len(text[t].split()) for t in rows) for text in (output, reference)]
-            assert ratio == lengths[0] / lengths[1]
-
-
 def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
     world.draw(2, "vvvwwxxxyyyzzz", ())
     world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
@@ -675,8 +628,6 @@ def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
 
 
 # Held-out documents and replicates
-
-
 def of_documents(world: World, lines: list[str], names: list[str]) -> Any:
     """sacrebleu's score of the lines of some documents."""
     rows = zip(world.lines("dev.docs"), lines, world.lines("dev.ref"), strict=True)
@@ -757,8 +708,6 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(dr
 
 
 # Runs that were stopped
-
-
 def draw_separable(world: World) -> list[str]:
     """Lists to which no alpha can be fitted, so that --strict ends a run after its searches.
 
@@ -826,9 +775,7 @@ class Worth(SentenceMetric):
 """
 
 
-def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searches_are_kept_by_metric_values(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """--strict ends the first run after its searches: without a match no alpha can be fitted."""
     world.draw(2, "vvwwxxyyzz", ())
     world.write("dev.ref", ["unheard"] * 10)

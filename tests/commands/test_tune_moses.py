@@ -3,8 +3,6 @@
 Truth: sacrebleu's counts, choices in plain Python, and `tune-mert` on the lists themselves.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 
@@ -78,15 +76,6 @@ def bleu_by_hand(world: World, name: str) -> float:
     counts, totals = sums[0:8:2].tolist(), sums[1:8:2].tolist()
     own = sacrebleu.BLEU.compute_bleu(counts, totals, int(sums[1]), int(sums[8]), "exp")
     return float(own.score)
-
-
-def test_an_init_of_zeros_is_no_start(extracted: World) -> None:
-    extracted.write("init.opt", "0 0 0\n0 0 0\n1 1 1\n")
-    found = []
-    for init in ("", "--init init.opt"):
-        extracted.ok(f"{PLAIN} {init}")
-        found.append(extracted.json("out.json")["weights"])
-    assert found[0] == found[1]
 
 
 def test_weights_below_the_first_hypotheses_ask_for_older_weights(extracted: World) -> None:
@@ -234,12 +223,3 @@ def test_start_weights_come_before_those_of_an_init_opt(extracted: World) -> Non
     assert "1 x sparse feature without weight, counted as 0, first at part.ini" in found.err
     found = extracted.ok(PLAIN, "--init", "init.opt")
     assert "sparse feature without weight, counted as 0, first at features.dat" in found.err
-
-
-def test_the_optima_found_are_counted_and_ranked(extracted: World) -> None:
-    extracted.ok(PLAIN, "--init", "init.opt", "--shrink", 0, "--starts", 2)
-    least, middle, most = made(extracted)["optima"]["bleu"]
-    assert least <= middle <= most
-    assert made(extracted)["bleu"] == pytest.approx(most, abs=1e-9)
-    inputs = [one["file"] for one in made(extracted)["inputs"]]
-    assert inputs == ["features.dat", "scores.dat", "init.opt"]

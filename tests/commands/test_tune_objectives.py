@@ -3,8 +3,6 @@
 Truth: sacrebleu's scores of what `rerank decode` writes, of all lines and of each document.
 """
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -123,8 +121,6 @@ def test_numbers_of_another_tool_are_maximised(small: World) -> None:
 
 
 # Prices
-
-
 def cosine(world: World, weights: list[float]) -> float:
     """Of weights with the start weights that are not 0, in units of deviations within lists."""
     lists: dict[str, list[list[float]]] = {}
@@ -211,9 +207,3 @@ def test_a_high_price_on_length_keeps_that_of_the_first_candidates(small: World)
     assert least < max(abs(ratio - first) for ratio in every)
     small.ok(FREE, "--length-ratio", "keep")
     assert made(small)["objective"] == f"corpus BLEU − 5 |length ratio − {first:.3f}|"
-
-
-def test_documents_without_candidates_count_as_one_more_document(drawn: World) -> None:
-    assert "counted as one more document" in drawn.ok(FREE, "--per-document").err
-    assert "counted as one more document" in drawn.ok(FREE, "--worst", 50).err
-    assert "counted as one more document" not in drawn.ok(FREE).err

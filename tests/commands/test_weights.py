@@ -148,8 +148,6 @@ def test_what_the_section_lacks_is_appended_and_alpha_is_a_comment(world: World)
 
 
 # The names of a list
-
-
 def decoded(world: World, weights: str, features: str, more: str = "") -> tuple[list[str], str]:
     """Totals of a list of one candidate and its mirror image, and the warnings."""
     world.write("w", weights)

@@ -1,7 +1,5 @@
 """Greedy, beam and Viterbi search against enumeration; a hypothesis for each candidate (eq. 18)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -62,8 +60,6 @@ def test_exact_searches_list_what_enumeration_lists_in_the_same_order(
 
 
 # By hand
-
-
 def test_each_context_is_scored_once_and_each_matrix_asked_for_once() -> None:
     class Counting(Pairwise):
         def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
@@ -92,8 +88,6 @@ def test_what_is_worse_than_the_best_by_more_than_the_threshold_is_dropped() -> 
 
 
 # What exact search costs, and what it refuses
-
-
 class Expensive(Chain):
     """Lists too long for their order; never scored."""
 
@@ -138,7 +132,6 @@ def test_invalid_scores_are_refused_by_sentence_even_where_no_path_would_go() ->
 
 
 # One hypothesis for each candidate: the best, drawn, or the mean
-
 RNG = rng(0)  # where nothing is drawn
 every_merge = pytest.mark.parametrize("merge", ["max", "sample", "mean"])
 

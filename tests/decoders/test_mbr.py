@@ -1,7 +1,5 @@
 """Minimum Bayes risk: against the expected utility of every document."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Any
@@ -25,7 +23,7 @@ class Gains:
         self.gains = gains
 
     @classmethod
-    def drawn(cls, lengths: tuple[int, ...], seed: int = 0) -> Gains:
+    def drawn(cls, lengths: tuple[int, ...], seed: int = 0) -> "Gains":
         return cls([rng(seed + t).random(size=(k, k)) for t, k in enumerate(lengths)])
 
     def expected(self, t: int, marginals: Array) -> Array:

@@ -4,8 +4,6 @@
 from tables, so that one seed in a thousand would fail. The seeds are fixed.
 """
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from collections.abc import Sequence
@@ -49,8 +47,6 @@ def draws_of(found: SearchResult) -> list[list[int]]:
 
 
 # Exact sums on order 0 and 1
-
-
 @given(
     lengths=LENGTHS, order=st.integers(0, 1), seed=SEEDS, alpha=st.sampled_from([0.1, 1.0, 3.0]),
     values=st.sampled_from([(-np.inf, -1.0, 0.0, 0.75), (-np.inf,) * 4 + (0.5,), (-99.0, 5, 80)]),
@@ -92,8 +88,6 @@ def test_at_order_0_no_matrix_of_pairs_is_made() -> None:
 
 
 # Draws
-
-
 @pytest.mark.parametrize("order", [0, 1])
 def test_on_order_0_and_1_ffbs_draws_by_the_exact_probabilities(order: int) -> None:
     problem = random_problem(order, (3, 2, 3), rng(3))
@@ -106,9 +100,7 @@ def test_on_order_0_and_1_ffbs_draws_by_the_exact_probabilities(order: int) -> N
 
 
 @pytest.mark.parametrize(("order", "lag"), [(2, None), (2, 4), (None, 4)])
-def test_with_many_particles_and_a_sufficient_lag_ffbs_draws_by_the_probabilities(
-    order: int | None, lag: int | None
-) -> None:
+def test_ffbs_of_many_particles_is_exact(order: int | None, lag: int | None) -> None:
     # 10^6 particles hold every prefix, its weight to a standard error of some 10^-3 of itself:
     # to 4,000 draws that adds 4,000 · 10^-6 to χ², nothing beside the quantile
     problem = random_problem(order, (2, 3, 2, 1), rng(7))
@@ -160,8 +152,6 @@ def test_without_a_possible_path_the_first_candidates_come_out(
 
 
 # Particle filters
-
-
 @pytest.mark.parametrize(
     ("scheme", "ess_threshold", "temper"),
     [  # each scheme with each threshold and each schedule; each pair of these with some scheme
@@ -170,9 +160,7 @@ def test_without_a_possible_path_the_first_candidates_come_out(
         for i in range(3)
     ],
 )
-def test_the_mean_evidence_of_a_particle_filter_is_the_normaliser(
-    scheme: str, ess_threshold: float, temper: float
-) -> None:
+def test_mean_evidence_is_the_normaliser(scheme: str, ess_threshold: float, temper: float) -> None:
     draws, runs, resampled = rng(16), 300, 0
     tables = [draws.normal(scale=0.8, size=(3, 2, 3)[: t + 1]) for t in range(3)]
     tables[1][2] = tables[2][0, 1] = -np.inf  # two ways into nothing
@@ -228,8 +216,6 @@ def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
 
 
 # Beams with Gumbel noise
-
-
 @pytest.mark.parametrize("width", [2, 3])
 def test_on_order_1_a_random_beam_draws_paths_without_replacement(width: int) -> None:
     problem = Pairwise([np.array([[0.0, 0.5]]), np.array([[1.0, 0], [-0.5, 0.25]])])
@@ -274,8 +260,6 @@ def test_possible_paths_are_drawn_before_impossible_ones() -> None:
 
 
 # Lists of draws, and what is refused
-
-
 ONE: Any = Unary([np.zeros(2)])
 POISONED = Unary([np.zeros(2), np.array([0, np.nan])])
 SECOND = HistoryTable([np.zeros(2)], order=2)

@@ -1,7 +1,5 @@
 """Problems: what they score, by the definition; enumeration; what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import product
 

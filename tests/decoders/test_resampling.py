@@ -1,7 +1,5 @@
 """Resampling, draws and sums in logarithms: the laws that they keep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,8 +77,6 @@ def test_rounding_of_the_shares_neither_loses_nor_adds_offspring(scheme: Resampl
 
 
 # Draws
-
-
 def test_draws_follow_their_shares_and_avoid_the_impossible() -> None:
     logs = np.insert(np.log(np.array([0.1, 0.2, 0.7])) + 5, 1, -np.inf)
     found = draw(np.tile(logs, (20_000, 1)), rng(1))

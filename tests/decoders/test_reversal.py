@@ -1,7 +1,5 @@
 """Documents searched from the last sentence to the first, or in both directions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 
@@ -57,8 +55,6 @@ def both(one: DocumentProblem, other: DocumentProblem, weight: float = 1.0) -> W
 
 
 # Reversed problems
-
-
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
 def test_paths_keep_their_scores_reversed(lengths: list[int], order: int | None, seed: int) -> None:
     problem = random_problem(order, lengths, rng(seed), VALUES)
@@ -89,9 +85,7 @@ def test_rescoring_says_what_a_change_inside_a_path_is_worth(
 
 
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
-def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
-    lengths: list[int], order: int | None, seed: int
-) -> None:
+def test_own_scores_have_their_context(lengths: list[int], order: int | None, seed: int) -> None:
     class Within(HistoryTable):
         causal = False
 
@@ -111,8 +105,6 @@ def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
 
 
 # Directions
-
-
 @pytest.mark.parametrize(
     ("names", "expected", "order"),
     [
@@ -137,8 +129,6 @@ def test_directions_follow_dependence(names: list[str], expected: str, order: in
 
 
 # Searches in reverse order
-
-
 @pytest.mark.parametrize("name", sorted(DECODERS))
 @pytest.mark.parametrize("order", [0, 1, 2, None])
 def test_a_reversed_problem_is_searched_as_the_other(name: str, order: int | None) -> None:
@@ -186,8 +176,6 @@ def test_a_fault_of_a_reversed_search_has_its_place(faulty: int, sentence: int) 
 
 
 # Both directions: sweeps
-
-
 ONE, OTHER = (unbounded([3, 2, 3, 2][::step], 7, VALUES) for step in (1, -1))
 
 

@@ -1,7 +1,5 @@
 """Sweeps: never worse than the start, fixed where they end, and Gibbs' target kept."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -80,8 +78,6 @@ def test_a_gibbs_sweep_keeps_the_target(order: int | None) -> None:
 
 
 # By hand
-
-
 def test_equal_moves_leave_a_path_where_it_is() -> None:
     problem = Unary([np.array([1.0, 1, 0]), np.zeros(2)])
     assert sweeps(problem, rng=RNG, start=[1, 1]) == Path((1, 1), 1.0)

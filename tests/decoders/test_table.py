@@ -1,6 +1,4 @@
-"""The table of decoders: what its rows say, the choice of one, and which options each uses."""
-
-from __future__ import annotations
+"""The table of decoders: the choice of one, and which options each uses."""
 
 import dataclasses
 from typing import Any
@@ -18,7 +16,8 @@ from decoders.table import DECODERS, Options, choose
 UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second))
 TABLE = unbounded((3, 3, 3), 11)
 BOTH = BothSides([np.zeros(2)] * 2, 1.0)
-LISTING = ("viterbi", "beam", "random-beam", "smc", "ffbs", "exhaustive")
+
+
 VALUES: dict[str, Any] = {  # of every option that decoders take
     "width": 4, "threshold": 2.0, "merge": "max", "particles": 3, "resampling": "residual",
     "ess_threshold": 0.5, "temper": 0.5, "samples": 4, "lag": 1, "block": 1, "horizon": 1,
@@ -35,8 +34,6 @@ class Expensive(Chain):
 
 
 # The choice of a decoder
-
-
 @pytest.mark.parametrize(
     ("problem", "n_best", "chosen"),
     [
@@ -46,36 +43,12 @@ class Expensive(Chain):
         (Unary([np.zeros(100)] * 4), 10**6, "beam"),  # so many paths are too expensive for Viterbi
     ],
 )
-def test_auto_is_exact_where_that_is_affordable_else_beam_or_sweeps(
-    problem: DocumentProblem, n_best: int, chosen: str
-) -> None:
+def test_auto_is_exact_where_affordable(problem: DocumentProblem, n_best: int, chosen: str) -> None:
     assert choose(problem, n_best=n_best).name == chosen
     assert choose(problem, chosen).name == chosen
 
 
-@every_decoder
-def test_a_decoder_that_does_not_serve_names_those_that_do(name: str) -> None:
-    if name != "sweeps":
-        with pytest.raises(UnsuitedDecoder, match=r"depend on later .*fit: sweeps$"):
-            choose(BOTH, name)
-    else:
-        with pytest.raises(UnsuitedDecoder, match=r"lists of several paths.*fit: none$"):
-            choose(BOTH, name, n_best=2)
-    if name in LISTING:
-        assert choose(UNARY, name, n_best=2).name == name
-    else:
-        with pytest.raises(UnsuitedDecoder, match=rf"several paths.*fit: {', '.join(LISTING)}$"):
-            choose(UNARY, name, n_best=2)
-    if name == "viterbi":
-        with pytest.raises(UnsuitedDecoder, match=r"all earlier .*fit: greedy, beam, .*exhaustive"):
-            choose(TABLE, name)
-    else:
-        assert choose(TABLE, name).name == name
-
-
 # Options
-
-
 @every_decoder
 @pytest.mark.parametrize("option", VALUES)
 def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, option: str) -> None:

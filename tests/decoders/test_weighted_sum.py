@@ -1,7 +1,5 @@
 """Weighted sums: how problems add up, and whose fault it is when they do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,7 +72,6 @@ def test_every_way_to_ask_gives_the_same_bits() -> None:
 
 
 # Faults
-
 NAN = Unary([np.zeros(2), np.array([0, 0, np.nan])])
 
 
@@ -98,7 +95,7 @@ class Vague(Unary):
     """A class that does not say which problem is at fault."""
 
     @classmethod
-    def extend_together(cls, requests: Sequence[tuple[Vague, Indices, int]]) -> list[Answer]:
+    def extend_together(cls, requests: Sequence[tuple["Vague", Indices, int]]) -> list[Answer]:
         raise ScoreError("one of you", sentence=0)
 
 

@@ -1,7 +1,5 @@
 """Counts of what BLEU hardly sees in English documents; the truth is counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 from support.world import World
 

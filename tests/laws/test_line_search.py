@@ -5,8 +5,6 @@ Style guide: slopes strictly increase along an envelope; the statistics of an in
 direct rescoring; a factor of the weights changes nothing; no step lowers the value.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -136,9 +134,7 @@ def test_slopes_and_breaks_strictly_increase_along_an_envelope(lines: list[Line]
     ],
     ids=["identical", "parallel", "through a point", "a line below", "a line above"],
 )
-def test_envelopes_of_special_lists(
-    lines: list[Line], slopes: list[int], breaks: list[float]
-) -> None:
+def test_envelopes_of_odd_lists(lines: list[Line], slopes: list[int], breaks: list[float]) -> None:
     line = point_on(pool_of([lines])).line(0)
     assert (np.cumsum(line.changes[line.order][:, 8]) - 7).tolist() == slopes
     assert line.breaks[line.order].tolist() == [-np.inf, *breaks]
@@ -169,8 +165,6 @@ def test_slopes_that_differ_by_rounding_are_parallel() -> None:
 
 
 # The best step
-
-
 @dataclass(frozen=True)
 class MeanLength:
     """An objective without a compiled pass: the mean over documents of |words − 5|, negated."""
@@ -259,8 +253,6 @@ def test_no_step_lowers_the_value_where_breaks_of_lists_differ_by_rounding_alone
 
 
 # Documents: exact search for tuning
-
-
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 VECTORS = st.lists(st.integers(-2, 2), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 

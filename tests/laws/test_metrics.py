@@ -3,8 +3,6 @@
 The truth is sacrebleu, scipy, closed forms, and enumeration in plain Python.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
@@ -220,9 +218,7 @@ def test_ter_is_the_better_the_smaller_and_never_below_zero() -> None:
 
 
 @every_metric
-def test_nothing_has_no_statistics_and_unequal_numbers_of_sentences_are_refused(
-    found: Any, truth: Any
-) -> None:
+def test_nothing_has_no_statistics_unequal_ones_fail(found: Any, truth: Any) -> None:
     assert found.statistics([], []).shape == (0, found.width)
     assert found.scores(np.zeros(found.width, np.int64)) == 0
     for hypotheses, references in ([[b"a"]], []), ([[b"a"]], [[b"a"], [b"b"]]), ([[b"a"]], [[]]):
@@ -255,8 +251,6 @@ def test_words_of_the_moses_tokenizer_are_those_of_sacremoses() -> None:
 
 
 # Expected utilities
-
-
 def ngrams(text: str) -> list[tuple[str, ...]]:
     """Word n-grams of orders 1 to 4."""
     words = text.split()
@@ -377,8 +371,6 @@ def test_expected_utilities_are_their_definitions(name: str, tmp_path: Path) -> 
 
 
 # Consensus of systems
-
-
 def drawn_outputs(n_systems: int, seed: int) -> list[Texts]:
     """Outputs of documents of one to four sentences; a system may lack some of a document."""
     rng = random.Random(seed)
@@ -514,8 +506,6 @@ def test_system_agreement_is_that_of_the_sentence_and_of_the_system(world: World
 
 
 # Significance
-
-
 def documents(seed: int, n: int, *, quality: float = 0.5) -> Rows:
     """Random BLEU statistics of n documents, (n, 9); every n-gram matches with `quality`."""
     rng = np.random.default_rng(seed)
@@ -629,8 +619,6 @@ def test_the_sign_test_has_the_values_of_the_binomial_distribution(better: int, 
 
 
 # Accuracies
-
-
 @pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (7, 10), (250, 500), (499, 500)])
 def test_intervals_of_accuracies_are_those_of_wilson(successes: int, n: int) -> None:
     truth = binomtest(successes, n).proportion_ci(0.95, method="wilson")

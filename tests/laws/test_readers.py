@@ -60,7 +60,6 @@ def candidates(found: Outcome) -> list[tuple[int, dict[str, Any]]]:
 
 
 # Moses
-
 FIRST = b"0 ||| a ||| A= 1 B= 2 3 C= 4 ||| -5"
 COMMON = [
     b"12 ||| a b  ||| A= 1 B= 2 3 C= 4 ||| -5",
@@ -233,7 +232,6 @@ def test_random_decimals_have_bits_of_python(world: World, monkeypatch: pytest.M
 
 
 # JSON lines
-
 texts = st.text(st.sampled_from('ab "\\\\/é😀\t\n,{}[]:\x01'), max_size=6)
 numbers = st.integers(-5, 5) | st.floats(-1e90, 1e90) | st.sampled_from([1e-300, 0.1, -0.0, 1e22])
 
@@ -330,7 +328,6 @@ def test_a_fault_on_the_first_line_is_reported_there(line: bytes, world: World) 
 
 
 # Lines of numbers of Moses' extractor
-
 values = st.floats(allow_nan=False, allow_infinity=False).map("{:.6g}".format)
 odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1", "1\t2"])
 

@@ -59,13 +59,6 @@ def test_on_cuda_two_threads_work_ahead_in_order_and_errors_come_in_turn() -> No
     assert list(machine.overlapped(work, range(0))) == []
 
 
-def test_work_on_a_gpu_leaves_the_precision_of_the_cpu_as_it_is() -> None:
-    matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.fp32_precision
-    with Backend("cuda", dtype="bfloat16").large_products():
-        assert matmul.fp32_precision == before
-
-
 def test_work_on_cuda_is_at_most_two_items_ahead_and_ends_with_its_caller() -> None:
     begun, before = list[int](), threading.active_count()
     results: Any = Backend("cuda").overlapped(begun.append, range(1000))

@@ -98,9 +98,7 @@ def test_what_contexts_have_in_common_is_read_once(models: dict[str, CausalModel
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_texts_that_begin_with_no_token_are_scored_from_their_second_one(
-    models: dict[str, CausalModel], kind: str
-) -> None:
+def test_texts_may_begin_with_no_token(models: dict[str, CausalModel], kind: str) -> None:
     model = replace(models[kind], begin=NOTHING)
     engine, lists = CausalEngine(model, Backend()), [*sentences(7), []]
     engine.check()
@@ -123,8 +121,6 @@ def test_some_architectures_cannot_read_a_tree(models: dict[str, CausalModel], k
 
 
 # Folders
-
-
 def test_a_model_is_opened_with_its_positions_and_the_token_that_texts_begin_with(
     models: dict[str, CausalModel], folders: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -42,12 +42,8 @@ def composed(context: Any, fusion: Any = Output, **options: Any) -> DocumentLM:
 
 
 # Attention
-
-
 @pytest.mark.parametrize("kind", [PreviousWords, FinalStates])
-def test_values_of_attention_do_not_depend_on_rows_blocks_or_padding(
-    kind: type[Attention], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attention_ignores_padding(kind: type[Attention], monkeypatch: pytest.MonkeyPatch) -> None:
     model = composed(kind, layers=2)
     documents = [[[3, 5]], [[4], [6, 7, 3]], [], [[5, 5], [], [8]]]
     contexts = Rows.cat([context_after(model, document) for document in documents])
@@ -93,12 +89,8 @@ def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradient
 
 
 # Bags of words
-
-
 @torch.no_grad()
-def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_annotation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_attention_over_bags_in_parts_is_attention_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = composed(ContextWindow(BagAttention, 3), InputSum)
     query, rows = torch.randn(7, 8), torch.zeros(7, dtype=torch.long)
     contexts = context_after(model, TEXT)
@@ -115,8 +107,6 @@ def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_anno
 
 
 # Sentence levels of Lin et al. 2015
-
-
 def test_weights_of_lin_et_al_start_as_in_the_paper() -> None:
     """§4.3: hs_0 = 0.1, U(±1/V) for inputs, U(±1/H) for outputs, D = 0."""
     wide, hidden = 500, 40
@@ -134,8 +124,6 @@ def test_weights_of_lin_et_al_start_as_in_the_paper() -> None:
 
 
 # Source and next target sentences
-
-
 @torch.no_grad()
 def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
     model = DocumentLM.seeded(Config("dclm-bilingual-decoupled", 9, 3, 4, source_words=8), 2)
@@ -155,8 +143,6 @@ def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
 
 
 # Laws of compositions that are not in the zoo
-
-
 @pytest.mark.parametrize(
     ("context", "fusion", "order", "options"),
     [
@@ -176,8 +162,6 @@ def test_other_compositions_obey_the_laws_at_the_order_of_their_sentences(
 
 
 # Thought vectors
-
-
 def test_thought_vectors_are_rounded_in_training_alone_with_the_gradient_of_exact_ones() -> None:
     vector, hidden = ThoughtVector(9, None), torch.randn(5, 9)
     exact = torch.tanh(hidden @ vector.projection.weight.T)

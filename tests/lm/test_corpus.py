@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -74,12 +74,6 @@ def test_unknown_words_are_spelled_and_others_are_left() -> None:
     ]
 
 
-def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:
-    ids = np.random.default_rng(0).integers(0, 50, size=200_000)
-    words, corpus = intern([b" ".join(b"%d" % i for i in part) for part in np.split(ids, 1000)])
-    assert [int(words[i]) for i in corpus.tokens] == ids.tolist()
-
-
 def test_the_digest_tells_words_divisions_and_side_information_apart() -> None:
     texts = [b"a b,c", b"a b,d", b"a,b c", b"a b,,c", b"a b c", b""]
     vocabulary = Vocabulary((b"a", b"b", b"c", b"d"))
@@ -117,14 +111,11 @@ def test_sentences_are_left_out_joined_and_rearranged(
 
 
 # Vocabularies
-
 spelling = st.binary(min_size=1, max_size=4).filter(lambda w: b" " not in w and w not in SPECIAL)
 
 
 @given(st.lists(spelling, unique=True, max_size=8), st.lists(spelling, max_size=8))
-def test_known_words_have_an_id_each_and_all_others_share_one(
-    words: list[bytes], others: list[bytes]
-) -> None:
+def test_known_words_have_ids_of_their_own(words: list[bytes], others: list[bytes]) -> None:
     vocabulary = Vocabulary(tuple(words))
     assert vocabulary.encode(words) == list(range(3, len(vocabulary)))
     back = dict(enumerate(words, start=3))
@@ -143,17 +134,7 @@ def test_words_are_split_on_ascii_space_and_control_words_are_unknown() -> None:
     assert vocabulary.decode([4, 0, 3, 2, 1]) == [b"b", b"<unk>", b"a", b"</s>", b"<s>"]
 
 
-@given(st.lists(st.text("ab <>\x00é", max_size=8)))
-def test_lines_are_encoded_as_each_of_them_alone(lines: list[str]) -> None:
-    vocabulary, raw = Vocabulary((b"a", b"b", "é".encode())), [line.encode() for line in lines]
-    tokens, offsets = vocabulary.encode_lines(b"".join(line + b"\n" for line in raw))
-    rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
-    assert rows == [vocabulary.encode(words_of_line(line)) for line in raw]
-
-
 # Side information
-
-
 def side_text(found: list[list[int]]) -> SideText:
     corpus = Corpus.of([found])
     return SideText(corpus.tokens, corpus.sentences)

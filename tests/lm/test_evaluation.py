@@ -127,7 +127,6 @@ def test_a_word_of_many_pieces_may_be_too_improbable_for_a_perplexity() -> None:
 
 
 # Document caches, against counts and probabilities taken one by one
-
 V, SHARE = 10, 0.3
 CACHED = ("rnnlm", "codclm", "adclm", "rnnslm", "hrnnlm-lin")
 DOCUMENT = [[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]]
@@ -188,7 +187,5 @@ def test_every_word_is_mixed_with_the_words_of_the_document_so_far(name: str) ->
         ("hrnnlm", check_levels),
     ],
 )
-def test_what_a_context_of_any_kind_gives_is_there_beside_a_cache(
-    name: str, check: Callable[[DocumentLM], None]
-) -> None:
+def test_any_context_stands_beside_a_cache(name: str, check: Callable[[DocumentLM], None]) -> None:
     check(WithDocumentCache(tiny_model(ZOO[name]), SHARE))

@@ -53,7 +53,6 @@ def test_every_other_text_is_equally_likely_and_no_more_are_drawn_than_asked_for
 
 
 # Variants of a sentence in several contexts
-
 VARIANTS = [[[3, 4], [3, 5]], [[6], [7, 8], [], [6]], [[9, 0, 9], [9, 9]], [[4], [5]]]
 TEXTS: list[Any] = [DOCUMENT[:2], (), DOCUMENT[1:4], DOCUMENT[:2]]
 CONTEXTS: list[Any] = [[text, (), TEXTS[(i + 2) % 4]] for i, text in enumerate(TEXTS)]
@@ -81,7 +80,6 @@ def test_models_that_read_the_source_are_given_that_of_contexts_and_of_the_item(
 
 
 # Sampled texts
-
 WORDS = range(len(SPECIAL), 10)  # of the tiny models
 START = Corpus.of([DOCUMENT[:2]])
 SAMPLED = {
@@ -168,7 +166,6 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 
 # Relations between sentences
-
 PAIRS: list[Pair] = [([b"it", b"is"], [word, b"it"]) for word in (b"but", b"so", b"But", b"and")]
 LABELS = [b"Comparison", b"Contingency", b"Comparison", b"none"]
 

@@ -65,8 +65,6 @@ def test_every_ngram_is_counted_as_often_as_it_occurs(text: list[str], order: in
 
 
 # Kneser–Ney and stupid back-off
-
-
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_probabilities_are_those_of_chen_and_goodman(order: int) -> None:
     text, fallback = (
@@ -204,7 +202,6 @@ def test_perplexities_are_those_of_the_scores_and_documents_add_up() -> None:
 
 
 # ARPA files
-
 MODEL = rb"""\data\
 ngram 1=4
 ngram 2=2

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from lm.backend import fast_bfloat16
-from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
 from lm.training.optimisers import (
     INITIALISATIONS,
@@ -16,10 +15,8 @@ from lm.training.optimisers import (
     SCHEDULES,
     Position,
     WeightAverage,
-    sparse_parameters,
 )
 from lm.training.settings import STRONG, Settings
-from lm.zoo import ZOO
 
 RATE, DECAY = 0.1, 0.01
 GRADIENTS = torch.randn(3, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -119,24 +116,7 @@ def test_muon_leaves_vectors_and_tables_of_words_to_adamw() -> None:
     assert [torch.equal(a, b) for a, b in zip(*ended, strict=True)] == [False, True, True, True]
 
 
-@pytest.mark.parametrize(("name", "shrinks"), [("adamw", False), ("sgd", True)])
-def test_vectors_shrink_as_in_the_recipes_origin(name: str, shrinks: bool) -> None:
-    bias = nn.Parameter(torch.ones(2))
-    bias.grad = torch.zeros(2)
-    OPTIMISERS[name].create([bias], RATE, DECAY).step()
-    assert bool((bias < 1).all()) == shrinks
-
-
 # Tables of hashed features
-
-
-def test_sparse_parameters_are_tables_of_hashed_features_and_keep_their_start() -> None:
-    model = tiny_model(ZOO["rnnlm-lin"])
-    (table,) = sparse_parameters(model)
-    for parameter in model.parameters():
-        nn.init.zeros_(parameter)
-    INITIALISATIONS["glorot"](model, 3)
-    assert [p is table for p in model.parameters()] == [not p.any() for p in model.parameters()]
 
 
 @pytest.mark.parametrize("layout", [Tensor.to_sparse, Tensor.to_dense])
@@ -157,8 +137,6 @@ def test_tables_move_by_adagrad_or_by_their_gradient(name: str, layout: Any) -> 
 
 
 # Schedules, initialisations, averages, recipes
-
-
 def test_rates_follow_their_schedules() -> None:
     """Annealed: 2 % of the updates up, then down to zero, by the budget that runs out first."""
 

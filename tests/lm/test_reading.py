@@ -133,8 +133,6 @@ def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name:
 
 
 # Batches and segments
-
-
 def test_the_order_of_an_epoch_is_a_permutation_that_seed_and_epoch_decide() -> None:
     text = Corpus.of([[[3]]] * 30)
 

@@ -14,11 +14,10 @@ from lm.backend import HELD, Backend
 from lm.composition import Composition
 from lm.contexts.attention import PreviousWords
 from lm.contexts.bags import BagOfWords
-from lm.corpus import Corpus
 from lm.fusions import Input, Output
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
-from lm.scoring import LogProbError, ScoringEngine, after, given_each, independent, pairs
+from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
@@ -206,18 +205,6 @@ def test_a_fault_in_a_later_run_of_lists_names_the_list(monkeypatch: pytest.Monk
     assert (fault.value.list, fault.value.candidate) == (2, 2)
 
 
-def test_a_fault_given_a_source_names_the_sentence_and_the_source() -> None:
-    model = DocumentLM(config_of("attention", V, 6, 8, tied=False, source_words=V)).eval()
-    with torch.no_grad():
-        model.context.get_parameter("embedding.weight")[5] = torch.nan  # of a source word
-    sources = Corpus.of([[[3], [4, 6], [7], [8], [9, 5], [3]]])
-    side = Rows.of(sources.rows(np.arange(6)))
-    sentences = Candidates.of([[[3, 4]], [[6]]])
-    with pytest.raises(LogProbError) as fault:
-        given_each(ScoringEngine.of(model), sentences, side, np.array([0, 2, 6]))
-    assert (fault.value.list, fault.value.candidate) == (1, 2)
-
-
 def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on CUDA, with a run for each list."""
     monkeypatch.setitem(HELD, "cpu", 1)
@@ -232,7 +219,6 @@ def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.Monke
 
 
 # Tries against prefixes written out
-
 candidate = st.lists(st.sampled_from([0, 3, 4, 5, 9_999]), max_size=4)
 any_lists = st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4)
 

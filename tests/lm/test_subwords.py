@@ -122,8 +122,6 @@ def test_pieces_are_learnt_of_a_text_and_lie_in_a_folder_as_json(kind: str, tmp_
 
 
 # Files of SentencePiece
-
-
 def field(number: int, value: int | bytes | float) -> bytes:
     """A field of a message of protocol buffers, of a number below 128."""
     tag, high = number << 3, bytes([(number << 3 & 127) | 128, number >> 4])
@@ -189,8 +187,6 @@ def test_bytes_that_are_no_model_file_are_refused(raw: bytes) -> None:
 
 
 # n-gram models
-
-
 def test_an_arpa_file_of_pieces_has_them_above_the_data() -> None:
     texts = [b"a b ab", b"ab a", b"b \xc3\xa9 ba", b"a", b"ba ab ab c"] * 2
     words, raw = intern(texts)
@@ -211,8 +207,6 @@ def test_an_arpa_file_of_pieces_has_them_above_the_data() -> None:
 
 
 # Language models
-
-
 SPOKEN = (b"ab a ba", b"unheard \xc3\xa9", b"ab", b"", b"b ba", b"a ab ab", b"ba", b"") * 2
 FIGURES = Settings(epochs=1, seed=5, streams=2, segment=2, learning_rate=1e-2, negatives=6)
 

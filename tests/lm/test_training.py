@@ -120,8 +120,6 @@ def interrupted(
 
 
 # One update
-
-
 def gradients(trainer: Trainer, *, first: int = 1) -> dict[str, Tensor]:
     """Of −log p summed over the first segments of the epoch, each of which begins a document."""
     model, settings = trainer.model, trainer.settings
@@ -169,8 +167,6 @@ def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[
 
 
 # What a run reads and reports
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "length"),
     [
@@ -178,9 +174,7 @@ def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[
         *((name, {"segments": "independent"}, n) for n, name in enumerate(("drnnlm", "hrnnlm"), 1)),
     ],
 )
-def test_training_reads_the_text_as_evaluation_does(
-    name: str, changes: dict[str, Any], length: int | None
-) -> None:
+def test_training_reads_all_text(name: str, changes: dict[str, Any], length: int | None) -> None:
     """At rate zero the loss of an epoch is that of the text, cut where segments are independent."""
     still = replace(NOISY, epochs=1, validations=1, learning_rate=0.0, **QUIET)
     trainer = trainer_of(name, still, segment=length or 2, **changes)
@@ -191,49 +185,7 @@ def test_training_reads_the_text_as_evaluation_does(
     assert finished(trainer)[-1].training_nats == pytest.approx(expected.nats_per_token, rel=1e-5)
 
 
-def repetitive(documents: int, seed: int) -> Corpus:
-    """Documents of five sentences of one word, which is the same in all of them: one of four."""
-    rng = np.random.default_rng(seed)
-    lines = [[WORDS[rng.integers(4)]] * 5 + [b""] for _ in range(documents)]
-    return encode([line for document in lines for line in document], VOCABULARY)
-
-
-LEARNING = Settings(epochs=8, streams=8, segment=6, learning_rate=0.05, validations=1, **QUIET)
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "changes", "least", "most"),
-    [
-        # without context a word costs ln 4 nats and `</s>` nothing: perplexity 2 at best
-        ("rnnlm", None, {}, 1.9, 2.6),
-        # by 8 epochs 1.9 to 4.0, as the noise falls
-        ("drnnlm", None, {"negatives": 6, "epochs": 16}, 1.0, 2.9),
-        ("codclm", "classes", {}, 1.0, 2.6),
-        ("codclm", "self-normalised", {"objective": "nce", "negatives": 50}, 1.0, 3.2),
-    ],
-)
-def test_a_model_learns_what_it_can_know(
-    name: str, head: str | None, changes: dict[str, Any], least: float, most: float
-) -> None:
-    config = config_of(name, len(VOCABULARY), 8, 16, recurrence="lstm", head=head)
-    settings = replace(LEARNING, **changes)
-    model = DocumentLM.seeded(config, 2)
-    trainer = Trainer(model, repetitive(40, 3), repetitive(12, 1), settings=settings)
-    reports = finished(trainer)
-    assert len(reports) == settings.epochs
-    assert least < reports[-1].valid_perplexity < most < len(VOCABULARY)
-    top = min(reports, key=lambda report: report.valid_perplexity)
-    assert top.best
-    assert trainer.progress.best == pytest.approx(math.log(top.valid_perplexity))
-    found = perplexity(trainer.model, trainer.valid)
-    assert found.perplexity == pytest.approx(reports[-1].valid_perplexity)
-    if found.log_z is not None:
-        assert abs(found.log_z.mean) < 1.2
-
-
 # When a run ends
-
-
 def measured(monkeypatch: pytest.MonkeyPatch, nats: Iterable[float]) -> None:
     """Let validations measure these nats per token, one after the other."""
     values, n = iter(nats), VALID.n_sentences + len(VALID.tokens)
@@ -273,8 +225,6 @@ def two_step(**changes: Any) -> Trainer:
 
 
 # Stages
-
-
 def test_two_steps_freeze_the_sentence_level_at_best(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = two_step(learning_rate=0.0)
     report, model, nats = finished(trainer)[0], trainer.model, 0.0
@@ -311,8 +261,6 @@ def test_two_steps_freeze_the_sentence_level_at_best(monkeypatch: pytest.MonkeyP
 
 
 # Interrupted runs
-
-
 def noisy(name: str, shape: dict[str, Any] | None = None, **changes: Any) -> Callable[[], Trainer]:
     return lambda: trainer_of(name, NOISY, shape=shape, **changes)
 
@@ -394,8 +342,6 @@ def test_a_state_of_before_there_was_a_setting_is_resumed_with_its_default(tmp_p
 
 
 # Several processes
-
-
 class Threads(Processes):
     """Threads of one process as processes: what they add and gather goes through a list."""
 

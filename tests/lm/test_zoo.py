@@ -116,21 +116,6 @@ def test_orders_follow_from_the_compositions(name: str, head: str | None) -> Non
     assert model.additive == (name in ADDITIVE and head != "hashed")
 
 
-@pytest.mark.parametrize(
-    ("name", "fusion", "order", "additive"),
-    [
-        *(("codclm", "merge", 1, False), ("ccdclm", "output", 1, True)),
-        *(("codclm", "input-sum", None, False), ("dam", "merge", None, False)),
-    ],
-)
-def test_the_order_follows_from_the_fusion_that_is_named(
-    name: str, fusion: str, order: int | None, additive: bool
-) -> None:
-    found = DocumentLM(Config(name, 9, 3, 4, fusion=fusion))
-    assert (found.order, found.additive) == (order, additive)
-    assert type(found.fusion) is load(FUSIONS[fusion])
-
-
 def test_models_without_memory_have_shapes_on_no_device() -> None:
     """The largest has 6e14 numbers, as the formula of a tied LSTM counts them."""
     v, k, h, layers = (1 << 31) - 1, 1 << 16, 1 << 16, 64

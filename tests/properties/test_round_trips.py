@@ -189,7 +189,6 @@ def test_any_text_is_written_to_a_moses_list_escaped_or_refused(text: str, world
 
 
 # Documents
-
 names = st.text("abc-/.", min_size=1, max_size=6).filter(lambda name: name.strip("-/."))
 sizes = st.dictionaries(names, st.integers(1, 4), min_size=1, max_size=4)
 
@@ -275,7 +274,6 @@ def test_references_of_a_set_are_its_segments(drawn: dict[str, int], world: Worl
 
 
 # Weights
-
 labels = st.from_regex(r"[A-E][A-Za-z]{0,5}[0-9]?", fullmatch=True)  # F0, F1, … are places
 dense = st.dictionaries(
     labels, st.lists(numbers, min_size=1, max_size=3), min_size=1, max_size=4

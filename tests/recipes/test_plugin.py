@@ -159,8 +159,6 @@ def test_tune_mert_follows_its_metric_with_its_scorers(here: World) -> None:
         ("cohesion:now", 1, "--scorer words=cohesion:now: the scorer cannot be made: TypeError"),
     ],
 )
-def test_a_scorer_that_cannot_be_had_is_one_line(
-    entry: str, code: int, message: str, here: World
-) -> None:
+def test_other_scorers_are_refused(entry: str, code: int, message: str, here: World) -> None:
     found = here.run(DECODE.replace("length:2", entry))
     assert (found.exit, message in found.err, "Traceback" in found.err) == (code, True, False)

@@ -1,7 +1,5 @@
 """The score cache: scores are found again bit for bit, or computed again whatever happened."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -39,8 +37,6 @@ def outputs(world: World, command: str) -> tuple[Outcome, dict[str, bytes]]:
 
 
 # Found again
-
-
 @pytest.mark.parametrize("model", MODELS)
 def test_a_second_run_takes_all_scores_from_the_cache(model: str, drawn: World) -> None:
     _, expected = outputs(drawn, decoding(model, "--no-cache"))
@@ -158,12 +154,8 @@ def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: W
 
 
 # Damage
-
-
 @pytest.mark.parametrize(("model", "place"), [("codclm", 0.0), ("ccdclm", 0.5), ("codclm", 1.0)])
-def test_a_cut_or_changed_byte_anywhere_is_noticed_and_the_scores_computed_again(
-    model: str, place: float, drawn: World
-) -> None:
+def test_a_cut_or_changed_byte_is_noticed(model: str, place: float, drawn: World) -> None:
     command = f"{SCORE}{model} --deterministic"
     _, expected = outputs(drawn, command)
     shard = shards()[1]
@@ -285,8 +277,6 @@ def test_what_is_no_shard_is_not_read_and_gives_way_to_one(kind: str, drawn: Wor
 
 
 # A cache that cannot be written, and its limit
-
-
 @pytest.mark.parametrize(
     ("call", "number", "reason"),
     [
@@ -323,9 +313,7 @@ def size() -> int:
     return sum(path.stat().st_size for path in shards())
 
 
-def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_used_longest_ago_go_first(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MODELS:
         drawn.ok(f"{SCORE}{name}")
         for shard in shards():
@@ -359,9 +347,7 @@ def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
     )  # what was just written is kept, whatever the clock says
 
 
-def test_documents_with_more_scores_than_the_limit_are_told_and_smaller_ones_kept(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_beyond_the_limit_are_told(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn.ok(PLAIN)
     sizes = sorted(path.stat().st_size for path in shards())
     drawn.ok("cache clear")
@@ -373,8 +359,6 @@ def test_documents_with_more_scores_than_the_limit_are_told_and_smaller_ones_kep
 
 
 # Several processes
-
-
 def test_two_programs_that_share_a_cold_cache_write_the_bytes_of_one(drawn: World) -> None:
     _, expected = outputs(drawn, decoding("ccdclm", "--deterministic --no-cache"))
     command = decoding("ccdclm")

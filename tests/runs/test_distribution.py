@@ -1,7 +1,5 @@
 """Processes that share the documents of a run, by `--shard`, `torchrun` or Ray: bytes and words."""
 
-from __future__ import annotations
-
 import heapq
 import os
 import re
@@ -39,8 +37,6 @@ def alone(world: World, command: str) -> dict[str, bytes]:
 
 
 # Shards
-
-
 @every_command
 def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, drawn: World) -> None:
     expected = alone(drawn, command)
@@ -55,9 +51,7 @@ def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, draw
 
 
 @pytest.mark.parametrize(("model", "total"), [("rnnlm", 2), ("codclm", 3), ("ccdclm", 7)])
-def test_documents_are_dealt_by_cost_the_dearest_first_to_the_shard_of_least_cost(
-    model: str, total: int, drawn: World
-) -> None:
+def test_documents_are_dealt_by_cost_dearest_first(model: str, total: int, drawn: World) -> None:
     """Graham's rule; a document costs its words, at order 1 after each candidate before."""
     lists: dict[int, list[int]] = {}
     for line in drawn.lines("dev.kbest"):
@@ -96,8 +90,6 @@ def test_a_feature_that_the_cache_has_not_is_computed_again_by_the_last_run(draw
 
 
 # Processes of torchrun
-
-
 def torchrun(command: str, number: int, kill: int | None = None) -> list[Fork]:
     """Processes that know of each other as those of `torchrun`; one of them is killed early."""
     with socket.socket() as free:
@@ -142,9 +134,7 @@ def test_an_error_names_the_process(drawn: World) -> None:
 
 
 @pytest.mark.parametrize(("processes", "model"), [(2, "codclm"), (4, "codclm"), (2, "pieces")])
-def test_perplexity_is_shared_and_summed_also_by_more_processes_than_documents(
-    processes: int, model: str, drawn: World
-) -> None:
+def test_perplexity_is_shared_and_summed(processes: int, model: str, drawn: World) -> None:
     text = [line or "" for line in drawn.lines("dev.ref")[:9]]
     drawn.write("text", [*text[:4], "", *text[4:6], "", *text[6:]])
     tags = [" ".join("ab"[n % 2] for n, _ in enumerate(line.split())) for line in text]
@@ -184,8 +174,6 @@ def test_variables_of_other_programs_do_not_make_processes_of_torchrun(
 
 
 # Ray
-
-
 class Ray(ModuleType):
     """What of Ray a run uses, in this process: tasks are run where they are asked for."""
 

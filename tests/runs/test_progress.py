@@ -3,8 +3,6 @@
 The clock of a run is replaced wherever it was imported: time passes when it is asked for.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import pty

@@ -1,7 +1,5 @@
 """Runs that a signal stops, or a kill ends, finish with the same bytes when they are run again."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -21,8 +19,6 @@ every_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda one: one.n
 
 
 # Stopped
-
-
 @pytest.mark.parametrize(("model", "number"), [*zip(cycle(MODELS), STOPPING, strict=False)])
 def test_a_decoding_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     model: str, number: signal.Signals, drawn: World
@@ -39,9 +35,7 @@ def test_a_decoding_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     assert taken(drawn) == expected
 
 
-def test_what_a_transformer_has_scored_is_not_scored_again_after_a_stop(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transformer_scores_nothing_twice(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal arrives while scores are computed, and before any document is complete."""
     causal.save(drawn.folder / "gpt")
     command = "score --kbest dev.kbest --docs dev.docs --lm g=hf:gpt,sentences=1 --out out.txt"
@@ -102,8 +96,6 @@ def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
 
 
 # Training
-
-
 TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 4 --epochs 2"
 TRAIN += " --learning-rate 0.05 --out lm --precision float32 --device cpu"
 
@@ -183,8 +175,6 @@ def test_another_training_is_not_resumed(change: str, told: str, world: World) -
 
 
 # Killed
-
-
 def test_a_run_that_is_killed_at_any_write_is_completed_by_running_it_again(drawn: World) -> None:
     drawn.ok(decoding("ccdclm", "--deterministic --no-cache"))
     expected, before = taken(drawn), drawn.files().keys()

@@ -3,8 +3,6 @@
 A fork cannot train: torch's autograd refuses to run in the child of a process that used it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import os
