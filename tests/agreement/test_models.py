@@ -4,8 +4,6 @@ The truth: `support.definitions` (a sentence at a time, word by word), a forward
 models of Hugging Face, `lm.ngrams` for n-gram models; every path of two documents is enumerated.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math
@@ -19,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sacrebleu
 import torch
 from support import causal, seq2seq
 from support.definitions import Texts, definition
@@ -305,10 +302,7 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "n-grams": ("viterbi", [NGram()]),
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
     "source-words": ("viterbi", [Lm("attention", side="source")]),
-    "source-words-and-words-before": (
-        "viterbi",
-        [Lm("attention-gated", side="source", pmi=True)],
-    ),
+    "source-words-and-words-before": ("viterbi", [Lm("attention-gated", side="source", pmi=True)]),
     "channel-of-words": ("viterbi", [Lm("attention", reverse=True)]),
     "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
     "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),
@@ -337,10 +331,7 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
         [Seq2Seq("mbart", ",sentences=1,separator=</s>", 1, "</s>", pmi=True)],
     ),
     "channel": ("viterbi", [Seq2Seq("marian-many", ",reverse=yes", reverse=True)]),
-    "channel-of-context": (
-        "viterbi",
-        [Seq2Seq("t5", ",reverse=yes,sentences=2", 2, reverse=True)],
-    ),
+    "channel-of-context": ("viterbi", [Seq2Seq("t5", ",reverse=yes,sentences=2", 2, reverse=True)]),
     "hf-tokens-and-spaces": (BEAM, [Hf(",tokens=9,join=space", tokens=9, join="space")]),
 }
 
@@ -389,9 +380,7 @@ def check_lists(world: World, name: str, paths: dict[str, tuple[int, ...]], valu
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_score_and_decode_write_the_features_given_the_first_candidates_and_the_best_path(
-    name: str, world: World
-) -> None:
+def test_features_are_given_the_first_candidates_and_best_path(name: str, world: World) -> None:
     for kind, lines in SIDE.items():
         world.write(f"dev.{kind}", lines)
     search, sources = MODELS[name]
@@ -429,7 +418,6 @@ def test_score_and_decode_write_the_features_given_the_first_candidates_and_the_
 
 
 # Searches of models of unbounded order, with and without scores of earlier searches
-
 DEEP = {
     "x": [
         ["the lamp is lit", "it", "one burns light"],
@@ -458,9 +446,7 @@ SEARCHED: dict[str, tuple[Lm | Hf | Seq2Seq | Cache, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SEARCHED)
-def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_cache(
-    name: str, world: World
-) -> None:
+def test_a_path_has_the_score_of_its_definition_whatever_found_it(name: str, world: World) -> None:
     """Where bits are promised, what is cached changes none."""
     source, searches = SEARCHED[name]
     options, values = written(world, DEEP, [source], lm0=0.0)
@@ -484,8 +470,6 @@ def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_
 
 
 # Windows of models of Hugging Face
-
-
 def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
     options, values = written(world, DEEP, [Hf(positions=20)])
     found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
@@ -516,18 +500,7 @@ def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world:
     world.ok(f"{command},join=space")
 
 
-def test_scores_of_a_window_of_a_sentence_are_taken_from_the_cache(world: World) -> None:
-    options, _ = written(world, DEEP, [Hf(",sentences=1", 1)])
-    command = f"score --kbest dev.kbest --docs dev.docs --out scored {options}"
-    world.ok(command)
-    found = world.content("scored")
-    assert "lm: 2 documents from the cache" in world.ok(command).err
-    assert world.content("scored") == found
-
-
-def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(
-    world: World,
-) -> None:
+def test_detokenised_texts_are_what_the_model_reads_and_have_own_scores(world: World) -> None:
     plain: Lists = {"x": [['he reads "light".', "a lamp"], ["she is old."]]}
     tokenised: Lists = {"x": [["he reads &quot; light &quot; .", "a lamp"], ["she is old ."]]}
     found = []
@@ -540,8 +513,6 @@ def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own
 
 
 # Models in tuning, and the work that they do
-
-
 @pytest.mark.parametrize(
     "sources",
     [
@@ -551,14 +522,13 @@ def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own
     ],
     ids=["both-directions", "next-sentence", "hf"],
 )
-def test_weights_are_tuned_with_models_that_the_weights_file_names(
-    sources: list[Any], world: World
-) -> None:
+def test_weights_are_tuned_with_models_that_they_name(sources: list[Any], world: World) -> None:
     chosen, _ = written(world, DEEP, sources)
     names = world.json("w.json")["weights"].keys()
     world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
     lists = f"--kbest dev.kbest --docs dev.docs {chosen}"
-    world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --out tuned.json")
+    tune = f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --select none --starts 1"
+    world.ok(f"{tune} --out tuned.json")
     found = world.json("tuned.json")
     assert found["weights"].keys() == names
     models = found["provenance"]["models"]
@@ -576,9 +546,7 @@ def test_weights_are_tuned_with_models_that_the_weights_file_names(
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam --beam 1", "smc:particles=1 --alpha 0.5"])
-def test_a_search_scores_after_what_it_visits_and_the_first_candidates_alone(
-    search: str, world: World
-) -> None:
+def test_a_search_scores_what_it_visits_and_first_candidates(search: str, world: World) -> None:
     options, _ = written(world, DEEP, [Hf(",sentences=1", 1)])
     command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json --deterministic"
     command += " --summary out.json --out out"
@@ -709,67 +677,7 @@ def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: Wor
     assert [features(line)["g"] for line in scored] == pytest.approx(truth, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "rnnslm"])
-def test_beginnings_that_candidates_share_are_read_once(name: str, world: World) -> None:
-    """Those of the whole corpus where states see no context, else of each list in its context."""
-    options, _ = written(world, DEEP, [Lm(name)])
-    found = world.ok(
-        f"score --kbest dev.kbest --docs dev.docs {options} --out scored -v --no-cache"
-    )
-    beginnings = [
-        {tuple(text.split()[:n]) for text in own for n in range(len(text.split()) + 1)}
-        for lists in DEEP.values()
-        for own in lists
-    ]
-    nodes = (
-        len(set().union(*beginnings)) if name in ("rnnlm", "codclm") else sum(map(len, beginnings))
-    )
-    tokens = sum(len(text.split()) + 1 for lists in DEEP.values() for own in lists for text in own)
-    assert f"lm: {nodes:,} trie nodes ({tokens / nodes:.2f} tokens a node)" in found.err
-    assert f"lm: {tokens} tokens scored in " in found.err
-
-
 # Models in given contexts
-
-
-@pytest.mark.parametrize(
-    "source",
-    [Lm("codclm"), Lm("ccdclm", "b", shape=LAST), Hf()],
-    ids=["order-1", "reversed", "hf"],
-)
-def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
-    source: Lm | Hf, world: World
-) -> None:
-    """BLEU of these choices by sacrebleu; under equal weights a sentence is its own argmax."""
-    options, values = written(world, DEEP, [source], lm0=0.0)
-    weights = {name: own[0] for name, own in world.json("w.json")["weights"].items()}
-    references = {
-        "x": ("the lamp is lit", "it gives light now", "no one is lit", "the lamp is a lamp"),
-        "y": ("no one is lit", "it burns the light", "is a lamp lit"),
-    }
-    world.write("dev.ref", [line for own in references.values() for line in own])
-    command = f"ablate --kbest dev.kbest --docs dev.docs {options} --weights w.json --ref dev.ref"
-    found = world.ok(f"{command} --format json").json["systems"]
-    rows = {system["name"]: system for system in found}
-    world.ok(command.replace("ablate", "decode").replace("--ref dev.ref", "--out decoded"))
-    decoded = world.lines("decoded")
-    for name in ("references", "no context"):
-        chosen = []
-        for document, lists in DEEP.items():
-            for t, own in enumerate(lists):
-                totals = []
-                for text in own:
-                    context = references[document]
-                    texts = (*context[:t], text, *context[t + 1 :])
-                    given = (texts, t) if name == "references" else ((text,), 0)
-                    features = values(document, *given)
-                    totals.append(sum(weights[key] * value for key, value in features.items()))
-                chosen.append(own[totals.index(max(totals))])
-        assert rows[name]["changed"] == sum(a != b for a, b in zip(chosen, decoded, strict=True))
-        bleu = sacrebleu.corpus_bleu(chosen, [world.lines("dev.ref")], tokenize="none")
-        assert rows[name]["bleu"] == pytest.approx(bleu.score, abs=1e-4)
-
-
 def test_a_first_pass_without_a_slow_scorer_leaves_it_the_best_candidates(world: World) -> None:
     world.write("qe.py", ESTIMATOR)
     qe = f"--scorer 'qe=command:{sys.executable} -IS qe.py,window=2'"

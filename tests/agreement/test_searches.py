@@ -97,8 +97,6 @@ def repeated(texts):
 
 
 # Features of the candidates of sentence t after a path
-
-
 def estimated(document: Document, t: int, path: Choices) -> list[Features]:
     return [{"qe": value} for value in document.qe[t]]
 
@@ -294,8 +292,6 @@ def near(value: float, source: Source, *, rel: float = 0.0) -> Any:
 
 
 # Every search
-
-
 @pytest.mark.parametrize(
     ("name", "search"),
     [
@@ -304,9 +300,7 @@ def near(value: float, source: Source, *, rel: float = 0.0) -> Any:
         for search in (SEARCHES if name in REPRESENTATIVE else ("auto", "whole-beam", "gibbs"))
     ],
 )
-def test_a_search_finds_paths_whose_scores_are_theirs_and_says_how_good_they_are(
-    name: str, search: str, here: World
-) -> None:
+def test_a_search_finds_paths_with_their_own_scores(name: str, search: str, here: World) -> None:
     source = SOURCES[name]
     if search == "viterbi" and source.order is None:
         return  # refused: a row of the table of faults
@@ -349,9 +343,7 @@ def test_a_search_finds_paths_whose_scores_are_theirs_and_says_how_good_they_are
 @pytest.mark.parametrize(
     ("name", "search"), [("pairs", "--search viterbi"), ("order-2", "--search beam --beam 500")]
 )
-def test_the_summary_lists_the_best_paths_of_every_document(
-    name: str, search: str, here: World
-) -> None:
+def test_the_summary_lists_the_best_paths_of_documents(name: str, search: str, here: World) -> None:
     found = decode(here, SOURCES[name], search, "--n-best", "4")
     for d, one in enumerate(found["documents"]):
         paths = all_paths(name, d)
@@ -362,8 +354,6 @@ def test_the_summary_lists_the_best_paths_of_every_document(
 
 
 # What is written of the choices
-
-
 @every_source
 def test_lists_are_written_back_with_the_features_under_the_path(name: str, here: World) -> None:
     source = SOURCES[name]
@@ -429,6 +419,8 @@ def test_a_trace_explains_each_choice(name: str, here: World) -> None:
             assert [*row["features"].values()] == [near(value, source) for value in one.values()]
             assert row["weighted"]["sparse"] == sparse
             assert sum(row["weighted"].values()) == pytest.approx(row["total"])
+            assert row["first"] == 0
+            assert sum(row["over_first"].values()) == pytest.approx(own[k] - own[0], abs=4e-3)
             alone, lone = row["alone"], totals(name, d, t, ())
             if source.order == 0 or paired in source.features:  # a file has no pairs without one
                 assert alone is None
@@ -456,16 +448,12 @@ def test_a_trace_explains_each_choice(name: str, here: World) -> None:
 
 
 # Minimum Bayes risk
-
-
 def sentence_chrf(hypothesis: str, reference: str) -> float:
     return sacrebleu.sentence_chrf(hypothesis, [reference]).score
 
 
 @pytest.mark.parametrize("name", ["pairs", "codclm"])
-def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
-    name: str, here: World
-) -> None:
+def test_mbr_chooses_by_expected_utility_under_marginals_of_paths(name: str, here: World) -> None:
     """The utility is chrF of sacrebleu."""
     found = decode(here, SOURCES[name], f"--search mbr:utility=chrf --alpha {ALPHA}")
     assert "|utility:chrf|" in found["signature"]
@@ -487,8 +475,6 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
 
 
 # Draws
-
-
 @pytest.mark.parametrize(
     ("name", "search"),
     [
@@ -496,9 +482,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
         *(("codclm", search) for search in ("smc", "ffbs", "gibbs")),
     ],
 )
-def test_a_document_is_drawn_alike_alone_with_others_and_in_any_order(
-    name: str, search: str, here: World
-) -> None:
+def test_a_document_is_drawn_alike_in_any_company(name: str, search: str, here: World) -> None:
     how = SEARCHES[search]
     together = {one["id"]: one for one in decode(here, SOURCES[name], how)["documents"]}
     for documents in (DOCUMENTS[::-1], DOCUMENTS[2:3]):
@@ -510,9 +494,7 @@ def test_a_document_is_drawn_alike_alone_with_others_and_in_any_order(
 
 
 @pytest.mark.parametrize("method", [name for name, row in DECODERS.items() if row.takes("alpha")])
-def test_the_scale_is_that_of_the_option_or_else_of_the_weights_file(
-    method: str, here: World
-) -> None:
+def test_the_scale_is_that_of_the_option_or_of_the_weights_file(method: str, here: World) -> None:
     option, own = (":spread=", "mbr_spread") if method == "mbr" else (" --alpha ", "alpha")
     more = {"survivors": ":merge=sample", "sweeps": ":gibbs=2"}.get(method, "")
     search, source = f"--beam 1 --search {method}{more}", SOURCES["pairs"]

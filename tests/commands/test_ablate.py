@@ -1,16 +1,13 @@
 """`rerank ablate`: rows are scores of decodings in which the contexts are the only candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.tuned import LISTS, bleu
-from support.world import World
+from support.world import Folders, World
 
 KINDS = ("no context", "another document", "as decoded", "references", "first candidates")
 ABLATE = f"ablate {LISTS} --ref dev.ref --weights w.json -q"
@@ -65,9 +62,7 @@ def rows(world: World, lm: str, *more: object) -> dict[str, Any]:
     return {system["name"]: system for system in found["systems"]}
 
 
-def test_rows_are_the_scores_of_decodings_in_these_contexts(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Folders) -> None:
     lm, refs, docs = str(model_folders["ccdclm"]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
     found = rows(drawn, lm)
     each = {"docs": "--no-docs each"}
@@ -112,34 +107,14 @@ def test_rows_are_the_scores_of_decodings_in_these_contexts(
     assert row("another document") in possible
 
 
-def test_a_single_document_has_no_other_one(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_a_single_document_has_no_other(drawn: World, model_folders: Folders) -> None:
     command = ABLATE.replace("--docs dev.docs", "--no-docs one")
     found = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
     names = [system["name"] for system in found["systems"]]
     assert names == [kind for kind in KINDS if kind != "another document"]
 
 
-def test_scores_in_a_file_count_as_those_in_the_lists(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
-    lines = drawn.lines("dev.kbest")
-    values = (np.random.default_rng(3).integers(-8, 8, len(lines)) / 4).tolist()
-    drawn.write("qe", values)
-    weights = {"TM0": [0.0, 0.0], "lm": 20.0, "lmoov": -0.5}
-    command = f"{ABLATE} --format json --lm lm={model_folders['codclm']}"
-    drawn.weights("w.json", {**weights, "LM0": 0.0, "qe": 1.0})
-    found = drawn.ok(f"{command} --scores qe=qe").json["systems"]
-    pairs = zip(lines, values, strict=True)
-    drawn.write("dev.kbest", [line.replace("LM0= 0", f"LM0= {value}") for line, value in pairs])
-    drawn.weights("w.json", {**weights, "LM0": 1.0})
-    assert drawn.ok(command).json["systems"] == found
-
-
-def test_a_verdict_says_what_context_and_language_model_are_worth(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_a_verdict_says_what_models_are_worth(drawn: World, model_folders: Folders) -> None:
     command = f"{ABLATE} --lm lm={model_folders['codclm']}"
     assert "contributes nothing" not in drawn.ok(command).out
     drawn.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0], "lm": 1e-9, "lmoov": 0.0})

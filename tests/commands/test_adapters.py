@@ -1,7 +1,5 @@
 """LoRA adapters behind folders of models: scores, caches, weights files, candidates."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

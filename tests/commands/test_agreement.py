@@ -64,9 +64,7 @@ def test_samples_without_scores_are_chosen_by_agreement_which_is_said(world: Wor
 @pytest.mark.parametrize(
     "search", ["", "--search beam", *(f"--search mbr:utility={u}" for u in UTILITIES)]
 )
-def test_equal_scores_empty_samples_and_repeated_ones_are_no_obstacle(
-    search: str, world: World
-) -> None:
+def test_equal_scores_and_empty_or_repeated_samples_are_fine(search: str, world: World) -> None:
     equal = [lines([own], scores=[t] * len(own)) for t, own in enumerate(SAMPLES)]
     for content in (lines(SAMPLES), "".join(equal)):
         world.write("s.jsonl", content)
@@ -95,9 +93,7 @@ def test_the_outputs_of_systems_are_voters_like_samples(search: str, world: Worl
 @given(
     st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["", "--search mbr", "--no-docs one"])
 )
-def test_the_choice_does_not_depend_on_the_order_of_systems(
-    world: World, texts: list[list[str]], more: str
-) -> None:
+def test_any_order_of_systems_is_equal(world: World, texts: list[list[str]], more: str) -> None:
     for m in range(3):
         world.write(f"s{m}", [own[m] for own in texts])
     found = {
@@ -210,9 +206,7 @@ def test_utilities_of_another_tool_come_from_a_file(world: World) -> None:
     )
 
 
-def test_a_table_has_the_engine_of_each_segment_and_the_last_lines_have_shares(
-    world: World,
-) -> None:
+def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world: World) -> None:
     """Hostile texts stay in their cells, and a segment without candidates has a line."""
     texts = {
         "A\tone": ["it is lit", "=cmd()\x1b[2J a\u2028b", "", '"no'],

@@ -4,8 +4,6 @@ Truth: the definition of mwerSegmenter (Matusov et al. 2005, section 3), over al
 with the costs of beginnings that `rerank.corpus.edit_distance` states.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import accumulate, combinations_with_replacement, pairwise
@@ -56,9 +54,7 @@ LINE = st.lists(st.sampled_from("ab."), max_size=4).map(tuple)
     st.lists(st.sampled_from(["a", "b", ".", "a\n", ".\n"]), max_size=7).map(tuple),
     st.lists(st.lists(LINE, min_size=1, max_size=2), min_size=1, max_size=4),
 )
-def test_segments_have_the_least_cost_of_all_segmentations(
-    words: Words, references: list[list[Words]]
-) -> None:
+def test_segments_have_the_least_cost_of_all(words: Words, references: list[list[Words]]) -> None:
     found = parted(" ".join(words), [[" ".join(one) for one in own] for own in references]).segments
     assert " ".join(filter(None, found)) == " ".join(map(str.strip, words))
     *places, _ = accumulate(len(segment.split()) for segment in found)
@@ -84,9 +80,7 @@ def test_the_words_of_each_segment_come_back_from_a_long_document() -> None:
     ],
     ids=["characters", "quotes", "references-within-sentences", "empty"],
 )
-def test_a_segment_begins_where_a_word_does(
-    text: str, references: list[str], segments: list[str]
-) -> None:
+def test_segments_begin_with_a_word(text: str, references: list[str], segments: list[str]) -> None:
     assert parted(text, [[line] for line in references]).segments == segments
 
 

@@ -1,7 +1,5 @@
 """`cache`: where the folder is, what it holds, and what `clear` removes."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -86,9 +84,7 @@ def test_clear_removes_what_is_ours_and_nothing_else(filled: World) -> None:
     assert "tokens scored" in filled.ok(SCORE).err  # and it can be filled again
 
 
-def test_shards_that_vanish_while_they_are_counted_do_not_count(
-    filled: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_that_vanish_do_not_count(filled: World, monkeypatch: pytest.MonkeyPatch) -> None:
     scandir = os.scandir
 
     @contextmanager
@@ -103,23 +99,6 @@ def test_shards_that_vanish_while_they_are_counted_do_not_count(
     monkeypatch.setattr(os, "scandir", emptied)
     found = filled.ok("cache info --format json").json
     assert (found["shards"], found["bytes"], found["groups"]) == (0, 0, [])
-
-
-@pytest.mark.parametrize(("fault", "damaged"), [(FileNotFoundError, False), (OSError, True)])
-def test_a_shard_that_cannot_be_read_is_computed_again(
-    fault: type[OSError], damaged: bool, filled: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores, read = filled.text("out"), Path.read_bytes
-
-    def failing(path: Path) -> bytes:
-        if path.suffix == ".scores":
-            raise fault
-        return read(path)
-
-    monkeypatch.setattr(Path, "read_bytes", failing)
-    said = filled.ok(SCORE).err
-    assert ("damaged score cache shard, computed again" in said) == damaged
-    assert ("tokens scored" in said, filled.text("out")) == (True, scores)
 
 
 def test_the_folder_that_is_named_is_used_shown_and_cleared(filled: World) -> None:
@@ -159,9 +138,7 @@ def test_the_folder_is_the_users_wish_or_the_systems_custom(
     assert world.ok("cache info --format json", **variables).json["folder"] == folder
 
 
-def test_an_account_without_a_home_is_told_what_to_set(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_home_a_cure_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 

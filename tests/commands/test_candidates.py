@@ -1,7 +1,5 @@
 """`candidates` against `generate` of transformers and the model's loss of texts; resumed runs."""
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib import import_module
@@ -111,24 +109,6 @@ def test_groups_of_one_beam_pay_for_the_tokens_of_earlier_groups(translator: Wor
         assert texts[0] == texts[1]
 
 
-def test_groups_without_a_penalty_are_equal_beams(translator: World) -> None:
-    translator.ok(f"{RUN} {MODEL} --beam 2 --n-best 2")
-    narrow = lists(translator)
-    translator.ok(f"{RUN} {MODEL} --beam-groups 2 --diversity-penalty 0")
-    for one, other in zip(narrow, lists(translator), strict=True):
-        texts = [
-            {c["text"]: c["features"]["logprob"] for c in x["candidates"]} for x in (one, other)
-        ]
-        assert texts[1] == pytest.approx(texts[0], abs=1e-4)
-    for options, message in (
-        ("--beam-groups 3", "expected a divisor of the width of the beam, 4"),
-        ("--beam-groups 2 --sample", "--beam-groups 2: not for --sample"),
-        ("--diversity-penalty 1", "it is of --beam-groups alone"),
-    ):
-        run = translator.run(f"{RUN} {MODEL} {options}")
-        assert (run.exit, message in " ".join(run.err.split())) == (2, True), run.err
-
-
 def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_equal_bytes(
     translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +161,7 @@ def test_long_sources_that_are_cut_and_blank_ones_are_counted(translator: World)
     assert "first at src:2 [R520 blank-source-line]" in told
     strict = f"{RUN} {MODEL},long=cut --strict"
     assert translator.run(strict).err.startswith("rerank: src:2: blank source line")
-    translator.ok(f"{strict} --allow blank-source-line")  # long=cut asks for what is cut
+    translator.ok(f"{strict} --allow blank-source-line --allow cut-candidate")
 
 
 def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: World) -> None:
@@ -202,7 +182,7 @@ def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: W
 def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     kind: str, translator: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rerank.commands import candidates
+    from lm.ctranslate2 import ConvertedEngine
 
     converters = pytest.importorskip("ctranslate2").converters
     monkeypatch.setitem(seq2seq.SHAPE, "decoder_attention_heads", 2)  # as many as the encoder has
@@ -228,15 +208,15 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     whole = translator.text("out.jsonl")
     for line in lists(translator):
         assert sum(one["features"]["votes"] for one in line["candidates"]) == 4
-    batches, calls = candidates._lines, iter(range(9))
+    draw, calls = ConvertedEngine.generated, iter(range(9))
 
     def killed(*given: Any) -> Any:
-        if next(calls) == 1:
+        if next(calls) == 2:  # a sentence a call
             raise KeyboardInterrupt
-        return batches(*given)
+        return draw(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(candidates, "_lines", killed)
+        patch.setattr(ConvertedEngine, "generated", killed)
         assert translator.run([*run, "--sample"]).exit == 130
     assert "2 sentences are kept" in translator.ok([*run, "--sample", "--resume"]).err
     assert translator.text("out.jsonl") == whole
@@ -244,9 +224,7 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     assert translator.text("out.jsonl") != whole
 
 
-def test_a_converted_model_needs_a_tokenizer_and_the_package(
-    translator: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_converted_models_need_more(translator: World, monkeypatch: pytest.MonkeyPatch) -> None:
     translator.write("mt/model.bin", b"")
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     found = translator.run(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}")
@@ -256,9 +234,7 @@ def test_a_converted_model_needs_a_tokenizer_and_the_package(
     assert "mt: expected the files of a tokenizer, found no tokenizer_config.json" in found.err
 
 
-def test_the_model_of_the_recipe_finds_candidates(
-    translator: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_recipe_s_model_translates(translator: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "recipes" / "adapters" / "hf")
     sizes = "--width 16 --layers 1 --vocabulary 300 --seconds 0.1"
     monkeypatch.setattr(sys, "argv", ["", "src", "src", "--out", "own", *sizes.split()])

@@ -59,22 +59,6 @@ def test_the_summary_counts_what_the_lists_hold(lists: World) -> None:
         assert row in " ".join(said.split())
 
 
-def test_a_feature_that_is_constant_in_each_list_is_named(lists: World) -> None:
-    lines = [line.replace("TM0= 2 ", f"TM0= {line[0]} ") for line in LIST.splitlines()]
-    lists.write("dev.kbest", lines)
-    assert "TM0_0 0 2 in each list" in " ".join(lists.ok(CHECK).out.split())
-
-
-def test_figures_do_not_depend_on_how_lists_are_divided_into_documents(lists: World) -> None:
-    one, each = (
-        checked(lists, f"check --kbest dev.kbest --no-docs {kind} --ref dev.ref")["summary"]
-        for kind in ("one", "each")
-    )
-    assert (one.pop("documents"), each.pop("documents")) == (1, 3)
-    one.pop("sentences_of_documents", None), each.pop("sentences_of_documents", None)
-    assert {k: v for k, v in one.items() if each[k] != v} == {}
-
-
 def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) -> None:
     references = ["the dog barks in the yard", "it is small", "he sleeps all the day long"]
     yard = [
@@ -96,9 +80,6 @@ def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) ->
     assert found["signature"] == str(metric.get_signature())
     two = metric.corpus_score([yard[1], "it is small", "no"], [references])
     assert (found["best_of"]["2"], found["better"]) == (pytest.approx(two.score, rel=1e-12), 1)
-    chosen = lists.ok("decode --kbest dev.kbest --no-docs one").lines
-    agreement = metric.corpus_score(chosen, [references]).score
-    assert found["agreement"] == pytest.approx(agreement, rel=1e-12)
 
 
 SYSTEMS = {
@@ -140,7 +121,6 @@ def test_the_gain_of_tuning_is_that_of_tune_mert_on_held_out_documents(world: Wo
 
 
 # Two texts that should be alike
-
 ALIKE = [
     f"he said \" the {noun} is near the wall , and it 's {n} o'clock \" ."
     for n, noun in enumerate(("lamp", "bridge", "floor", "river", "road", "caf\u00e9") * 2)
@@ -188,9 +168,7 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("sign", SIGNS)
-def test_what_one_of_two_texts_has_alone_is_named_and_the_filter_undoes_it(
-    sign: str, world: World
-) -> None:
+def test_what_one_text_has_alone_is_named_and_the_filter_undoes_it(sign: str, world: World) -> None:
     plain = [line.replace("o'clock", "o'clo-ck") for line in ALIKE]
     signed = list(map(SIGNS[sign], plain))
     pairs = [f"{t} ||| {x} ||| A= {k} ||| 0" for t, x in enumerate(signed) for k in (-1, -2)]
@@ -273,11 +251,7 @@ def test_other_references_and_other_systems_are_compared_with_the_first(world: W
     world.write("ref", UNLIKE)
     for lines, of_references, of_systems in (
         (sorted(UNLIKE), "references in new fit references in ref of", "of b fit outputs of a of"),
-        (
-            list(map(str.lower, UNLIKE)),
-            "in ref have capitals, ref",
-            "of a have capitals, those",
-        ),
+        (list(map(str.lower, UNLIKE)), "in ref have capitals, ref", "of a have capitals, those"),
         (UNLIKE, "references identical to those of ref; give each once", "no warnings"),
     ):
         world.write("new", lines)
@@ -404,9 +378,7 @@ x ||| a c ||| LM=-1 TM=2 ||| -1
     [(FAIRSEQ, [4, 6, 9, 10]), (JSONL, [2, 3, 4]), (SOCKEYE, [2, 3]), (CDEC, [2, 3])],
     ids=["fairseq", "jsonl", "sockeye", "cdec"],
 )
-def test_lists_of_other_tools_are_read_on_after_a_fault(
-    content: str, lines: list[int], lists: World
-) -> None:
+def test_lists_are_read_on_after_a_fault(content: str, lines: list[int], lists: World) -> None:
     lists.write("dev.out", content)
     found = faults(checked(lists, "check --kbest dev.out", 3))
     assert sorted({line for _, _, own in found for line in own}) == lines
@@ -466,8 +438,6 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
 
 
 # Clean copies
-
-
 def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(lists: World) -> None:
     lines = LIST.splitlines()
     broken = [f"{lines[3]}  ", "", lines[0].replace("-1", "nan", 1), lines[1], lines[2]]

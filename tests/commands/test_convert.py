@@ -95,9 +95,7 @@ def test_a_line_with_bars_in_its_text_stays_as_it_is(world: World) -> None:
     ],
     ids=["marian", "moses", "word scores among features", "no point", "no total"],
 )
-def test_columns_beside_the_features_are_keys_of_json_and_come_back(
-    line: str, keys: dict[str, str], world: World
-) -> None:
+def test_other_columns_are_keys_of_json(line: str, keys: dict[str, str], world: World) -> None:
     world.write("list", f"{line}\n")
     world.ok("convert --kbest list --to jsonl --out lists.jsonl")
     (candidate,) = json.loads(world.text("lists.jsonl"))["candidates"]
@@ -172,9 +170,7 @@ def test_lists_of_documents_have_a_separator_after_each_sentence_and_sums(here: 
     totals=st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=3), min_size=1, max_size=4),
     n=st.integers(1, 9),
 )
-def test_the_best_documents_are_those_of_all_combinations(
-    totals: list[list[int]], n: int, world: World
-) -> None:
+def test_the_best_documents_are_best_of_all(totals: list[list[int]], n: int, world: World) -> None:
     rows = [(t, k, total) for t, own in enumerate(totals) for k, total in enumerate(own)]
     world.write("list", [f"{t} ||| w{t}{k} ||| A= {total} ||| {total}" for t, k, total in rows])
     found = convert(world, f"--kbest list --no-docs one --to documents --n-best {n}")
@@ -188,9 +184,7 @@ def test_the_best_documents_are_those_of_all_combinations(
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not here")
 @pytest.mark.parametrize("name", ["moses-extractor.1", "moses-mert-iteration1"])
-def test_real_lists_keep_every_byte_and_are_read_as_split_and_float_read_them(
-    name: str, world: World
-) -> None:
+def test_real_lists_keep_every_byte_and_every_number(name: str, world: World) -> None:
     with gzip.open(DATA / f"{name}.nbest.gz", "rt", encoding="utf-8") as file:
         lines = file.read().split("\n")[:-1]
     assert convert(world, f"--kbest {DATA / name}.nbest.gz --to moses") == lines
@@ -229,7 +223,6 @@ def test_long_documents_are_converted_in_pieces(world: World) -> None:
 
 
 # From standard input
-
 PIPED = {
     "first": "",
     "convert --to moses": "",
@@ -264,9 +257,7 @@ def test_scores_may_come_from_standard_input(world: World) -> None:
     assert world.ok(f"{command} qe=-", stdin=values).out == world.ok(f"{command} qe=scores").out
 
 
-def test_the_copy_of_standard_input_goes_whatever_happens(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_of_input_are_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(world.folder / "tmp"))
     (world.folder / "tmp").mkdir()
     for stdin, code in ((world.content("dev.kbest"), 0), (b"no list\n", 3), (b"", 3)):

@@ -53,8 +53,6 @@ def own(order: object) -> str:
 
 
 # What is said of the search
-
-
 @pytest.mark.parametrize(
     ("order", "options", "said"),
     [
@@ -69,9 +67,7 @@ def own(order: object) -> str:
         ("all", "--search exhaustive", "exhaustive, exact for a problem of unbounded order"),
     ],
 )
-def test_the_search_is_announced_with_what_is_exact(
-    order: object, options: str, said: str, here: World
-) -> None:
+def test_the_search_says_what_is_exact(order: object, options: str, said: str, here: World) -> None:
     assert here.ok(f"{own(order)} {options}").err.startswith(f"search: {said}")
 
 
@@ -110,9 +106,7 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
         ("--search sweeps:block=2", "sweeps|beam:8|block:2"),
     ],
 )
-def test_a_signature_says_the_options_that_decide_and_no_others(
-    options: str, signed: str, world: World
-) -> None:
+def test_a_signature_says_the_options_that_decide(options: str, signed: str, world: World) -> None:
     world.ok(f"{DECODE} --summary s.json {options}")
     signature = world.json("s.json")["signature"]
     found = re.fullmatch(r"rerank\|search:(.*)\|exact:(yes|no)\|k:all\|ctx:0\|w:.*", signature)
@@ -140,13 +134,6 @@ def test_a_signature_names_lists_models_weights_files_and_documents(
     assert all(part.startswith("scores:m=") for part in changed)
 
 
-def test_minimum_bayes_risk_over_samples_needs_neither_weights_nor_scores(world: World) -> None:
-    samples = ["the lamp is lit", "a lamp burns", "the lamp is lit", "it rains", "rain", "it rains"]
-    world.write("samples", samples)
-    command = "decode --kbest samples --kbest-format flat:3 --no-docs one --search mbr --out -"
-    assert world.ok(f"{command} --utility chrf").lines == [samples[0], samples[3]]
-
-
 DEFAULTS = [  # option, a search that uses it, and its default where the help does not state a value
     ("--search", "", "auto"), ("--beam", "beam", ""), ("merge", "survivors", ""),
     ("particles", "smc --alpha 1", ""), ("resampling", "smc:ess=1 --alpha 1", ""),
@@ -162,9 +149,7 @@ DEFAULTS = [  # option, a search that uses it, and its default where the help do
 @pytest.mark.parametrize(
     ("flag", "search", "value"), DEFAULTS, ids=[f"{f}-{s.split()[:1]}" for f, s, _ in DEFAULTS]
 )
-def test_the_default_that_the_help_states_is_the_default(
-    flag: str, search: str, value: str, here: World
-) -> None:
+def test_the_help_states_the_defaults(flag: str, search: str, value: str, here: World) -> None:
     kind, _, rest = search.partition(" ")
     if shell := flag.startswith("--"):
         text = " ".join(here.ok("decode --help-all").out.split())
@@ -186,11 +171,7 @@ def test_the_default_that_the_help_states_is_the_default(
 
 
 # The work ahead
-
-
-def test_a_dry_run_counts_what_there_is_to_score_and_writes_nothing(
-    here: World, models: Mapping[str, Path]
-) -> None:
+def test_a_dry_run_counts_and_writes_nothing(here: World, models: Mapping[str, Path]) -> None:
     here.weights("w.json", {"LM0": 0.5})
     lm = f"--lm one={models['rnnlm']} --pair-scores dev.pairs"
     command, before = f"decode {FILES} --out o --default-weight 0", here.files()
@@ -221,8 +202,6 @@ def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
 
 
 # What is read
-
-
 def decoded(world: World, command: str, *files: str, **more: bytes) -> list[bytes]:
     world.ok(command, **more)
     return [world.content(name) for name in files]
@@ -333,8 +312,6 @@ def test_plain_lines_of_pairs_read_together_give_what_they_give_one_by_one(
 
 
 # What is written
-
-
 def test_scorers_of_weight_0_are_named_and_not_computed(here: World) -> None:
     """No model is in the folder, and the program fails; what is written has none of their scores.
 
@@ -367,9 +344,7 @@ def test_the_total_of_a_list_may_be_a_feature(here: World) -> None:
     assert [line.rpartition(" ")[2] for line in here.lines("k")] == ["0", "1", "2"] * 2
 
 
-def test_candidates_that_differ_by_less_than_the_error_of_a_model_are_near_ties(
-    here: World, models: Mapping[str, Path]
-) -> None:
+def test_candidates_of_equal_scores_are_near_ties(here: World, models: Mapping[str, Path]) -> None:
     here.weights("w.json", {"LM0": 0, "TM0": [0, 0], "lm": 1.0, "lmoov": 0})
     command = f"decode {FILES} --out o --summary s.json --lm lm={models['ccdclm']}"
     here.ok(command)
@@ -391,9 +366,7 @@ def test_candidates_that_differ_by_less_than_the_error_of_a_model_are_near_ties(
 
 
 @pytest.mark.parametrize(("bonus", "told"), [(3.0, True), (0.5, False)])
-def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
-    bonus: float, told: bool, world: World
-) -> None:
+def test_totals_that_do_not_choose_are_counted(bonus: float, told: bool, world: World) -> None:
     """In the first sentence the worse candidate is chosen for what it makes of the second."""
     world.write("k", ["0 ||| a ||| x= 1 ||| 0", "0 ||| b ||| x= 0 ||| 0", "1 ||| c ||| x= 0 ||| 0"])
     pairs = ["all\t0\t-\t0\t0", "all\t0\t-\t1\t0", "all\t1\t0\t0\t0", f"all\t1\t1\t0\t{bonus}"]
@@ -407,8 +380,6 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
 
 
 # Lexical consistency, and side information of lists with gaps
-
-
 @pytest.mark.parametrize(
     ("columns", "value"),
     [  # of "bank shore" after "bank bank": source words s, t, or the phrase s t
@@ -423,9 +394,7 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
         (("0-0 0-1", "0-0"), -1),
     ],
 )
-def test_translations_are_read_from_alignments_of_words_or_of_phrases(
-    columns: tuple[str, str], value: float, world: World
-) -> None:
+def test_translations_are_aligned(columns: tuple[str, str], value: float, world: World) -> None:
     texts = ("bank bank", "bank shore")
     rows = zip((0, 1), texts, columns, strict=True)
     world.write("k", [f"{t} ||| {text} ||| x= 0 ||| 0 ||| {own}" for t, text, own in rows])
@@ -440,9 +409,7 @@ def test_translations_are_read_from_alignments_of_words_or_of_phrases(
     assert world.lines("o")[1].split(" ||| ")[3] == ("0" if words else str(value))
 
 
-def test_sentences_without_candidates_are_neither_next_nor_nucleus_nor_read(
-    world: World, models: Mapping[str, Path]
-) -> None:
+def test_gaps_are_neither_next_nor_read(world: World, models: Mapping[str, Path]) -> None:
     """Scores are those of the document without these sentences."""
     scored: Callable[[], list[str]] = lambda: [line.split(" ||| ")[2] for line in world.lines("o")]  # noqa: E731
     command = f"score --kbest k --no-docs one --lm lm={models['dclm-rst']} --source s --parents p"

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.world import World
 
 import rerank
-from rerank.corpus.defects import KINDS, Defects
-from rerank.corpus.kbest import KBest
 
 SOURCES = [
     "die Fähre verlässt den Hafen um sieben Uhr morgens .",
@@ -127,9 +125,7 @@ def test_what_all_candidates_say_is_no_defect(world: World) -> None:
         ("Here is the translation: a b .", "Here is the translation: a b ."),
     ],
 )
-def test_convert_takes_away_what_is_surely_no_translation(
-    world: World, text: str, cleaned: str
-) -> None:
+def test_convert_takes_what_is_no_translation_away(world: World, text: str, cleaned: str) -> None:
     world.write("a.jsonl", lists([text]))
     run = world.ok("convert --clean --kbest a.jsonl --to jsonl")
     assert json.loads(run.lines[PLACE])["candidates"][0]["text"] == cleaned
@@ -182,20 +178,17 @@ def test_a_log_probability_that_is_missing_is_not_0(world: World, missing: objec
     assert "-1" in world.ok(convert).out
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
 @given(
     phrase=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=5, unique=True),
     times=st.integers(1, 30),
 )
-def test_a_phrase_is_a_loop_from_sixteen_words_and_three_times_on(
-    phrase: list[str], times: int
-) -> None:
+def test_a_phrase_is_a_loop_from_sixteen_words_on(phrase: list[str], times: int) -> None:
     """Where another candidate of the sentence does not repeat it."""
     text = " ".join([*phrase] * times)
-    kbest = KBest.of([[(text, {}), ("one two three four .", {})]])
-    marks = Defects().marks(kbest)
+    (found,) = rerank.choose([rerank.Document("d", [[text, text, "one two three four ."]])])
     is_loop = times >= 3 and times * len(phrase) >= 16
-    assert marks.tolist() == [KINDS.index("loop") + 1 if is_loop else 0, 0]
+    assert found.choices == (2 if is_loop else 0,)
 
 
 def test_tables_and_traces_say_which_candidates_were_avoided(world: World) -> None:

@@ -1,7 +1,5 @@
 """`rerank demo` on the beginning of its example, and the example itself."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shlex
@@ -56,9 +54,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], st
     return world / "demo", done.err.splitlines(), done.out
 
 
-def test_its_rows_are_the_1_best_both_models_and_the_shuffled_control(
-    shown: tuple[Path, list[str], str],
-) -> None:
+def test_its_rows_are_of_models_and_a_control(shown: tuple[Path, list[str], str]) -> None:
     folder, _, text = shown
     report = json.loads((folder / "report.json").read_bytes())
     systems = report["systems"]
@@ -92,9 +88,7 @@ def test_its_steps_are_commands_of_the_shell_and_give_what_it_shows(
         assert {**one, "name": ""} == {**other, "name": ""}
 
 
-def test_it_ends_with_changed_sentences_in_their_context_and_a_page(
-    shown: tuple[Path, list[str], str],
-) -> None:
+def test_it_ends_with_changed_sentences_and_a_page(shown: tuple[Path, list[str], str]) -> None:
     folder, _, text = shown
     assert text.endswith("\nreport: demo/report.html\n")
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
@@ -112,9 +106,7 @@ def test_it_ends_with_changed_sentences_in_their_context_and_a_page(
         )
 
 
-def test_shuffling_moves_sentences_within_their_documents(
-    shown: tuple[Path, list[str], str],
-) -> None:
+def test_shuffling_moves_sentences_within_documents(shown: tuple[Path, list[str], str]) -> None:
     folder = shown[0]
     ids = lines("test.docids.gz", folder / "data")
     before, after = lines("test.ref.gz", folder / "data"), lines("test.ref.gz", folder / "shuffled")
@@ -133,9 +125,7 @@ def test_shuffling_moves_sentences_within_their_documents(
     assert (folder / "test.shuffled.codclm.in-order.txt").exists()
 
 
-def test_without_a_folder_commands_are_shown_for_one_and_nothing_is_left(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_folder_nothing_is_left(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its lists are broken, so that it ends early."""
     shutil.copytree(FOLDER, world.folder / "broken", ignore=shutil.ignore_patterns("*.py"))
     world.write("broken/test.nbest.gz", gzip.compress(b"0\n"))
@@ -162,8 +152,6 @@ def test_documents_are_worth_what_the_example_promises(world: World) -> None:
 
 
 # The example
-
-
 def test_the_recipe_makes_the_embedded_example_again(tmp_path: Path) -> None:
     """Content, not compressed bytes: these differ from one zlib to another."""
     recipe = ROOT / "recipes" / "toy" / "generate.py"

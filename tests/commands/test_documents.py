@@ -41,9 +41,7 @@ def ids(world: World, options: str = "") -> tuple[list[str], str]:
         (f"{'x' * 5000}\n" * 4, ["x" * 5000] * 4),
     ],
 )
-def test_a_format_of_documents_is_recognised_by_content(
-    content: str, expected: str | list[str], world: World
-) -> None:
+def test_content_tells_the_format(content: str, expected: str | list[str], world: World) -> None:
     world.write("docs", content)
     assert ids(world)[0] == list(expected)
 
@@ -68,9 +66,7 @@ def test_other_lines_are_no_table_of_documents(example: str, world: World) -> No
         ("_1|_2|_3|_4", None),
     ],
 )
-def test_ids_with_numbers_of_sentences_are_a_warning(
-    lines: str, cure: str | None, world: World
-) -> None:
+def test_ids_of_sentences_are_a_warning(lines: str, cure: str | None, world: World) -> None:
     world.write("docs", lines.split("|"))
     found, said = ids(world)
     assert len(found) == 4
@@ -100,7 +96,6 @@ def test_a_text_parted_as_its_documents_loses_the_blank_lines(world: World) -> N
 
 
 # Evaluation sets
-
 TEXTS = {"a": ["the lamp is lit now", "it gives light"], "b": ["she left us", "who knows it"]}
 SIDES = {
     "ref": TEXTS,
@@ -161,14 +156,6 @@ def figures(world: World, command: str) -> Any:
 
 
 PLAIN = "--tokenize 13a --docs docs --ref ref --baseline base X"
-
-
-def test_systems_in_json_lines_are_those_of_xml(sets: World) -> None:
-    shown = [
-        sets.ok(f"check --systems {file} --docs t.xml --ref t.xml").out.partition("\n")[2]
-        for file in ("t.xml", "own.jsonl", "mixed.jsonl", "parts.jsonl")
-    ]
-    assert shown == shown[:1] * 4
 
 
 def test_the_limit_of_json_lines_is_of_the_texts_that_are_kept(world: World) -> None:
@@ -305,12 +292,6 @@ def cache(sets: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return sets
 
 
-def test_a_cached_test_set_brings_references_and_documents(cache: World) -> None:
-    name = "sacrebleu:wmt23/ru-en"
-    found = figures(cache, f"--ref {name}#refA --docs {name} --baseline base X")
-    assert found == figures(cache, PLAIN)
-
-
 def test_sources_of_a_cached_test_set_are_those_of_its_file(cache: World) -> None:
     command = "first --kbest kbest --docs docs --missing source --source"
     cache.write("kbest", cache.lines("kbest")[2:])
@@ -383,9 +364,7 @@ def by_sentence(lines: list[str]) -> list[list[str]]:
         ("convert {} --to moses", True),
     ],
 )
-def test_interleaved_documents_give_what_sorted_ones_give(
-    command: str, lists: bool, mixed: World
-) -> None:
+def test_interleaved_documents_are_as_sorted_ones(command: str, lists: bool, mixed: World) -> None:
     one, two = (mixed.ok(command.format(given)).lines for given in (SORTED, MIXED))
     if lists:
         assert by_sentence(two) == [by_sentence(one)[place] for place in ORDER]
@@ -426,17 +405,8 @@ def test_figures_of_interleaved_documents_are_those_of_sorted_ones(mixed: World)
     assert mixed.run(f"check {MIXED} --ref mixed.ref").exit == 0
 
 
-def test_weights_tuned_on_interleaved_documents_are_those_of_sorted_ones(mixed: World) -> None:
-    for given, ref, out in ((SORTED, "ref", "one"), (MIXED, "mixed.ref", "two")):
-        mixed.ok(f"tune-mert {given} --ref {ref} --start s.json --out {out}.json")
-    bleu = [mixed.json(f"{out}.json")["provenance"]["bleu"] for out in ("one", "two")]
-    assert bleu[0] == bleu[1]
-
-
 @pytest.mark.parametrize("command", ["decode --weights s.json", "check --ref mixed.ref"])
-def test_without_the_option_interleaved_documents_are_refused_with_it_as_cure(
-    command: str, mixed: World
-) -> None:
+def test_interleaved_documents_are_refused_with_a_cure(command: str, mixed: World) -> None:
     run = mixed.run(f"{command} {MIXED.removesuffix(' --allow-interleaved')}")
     assert run.exit == 3
     said = run.out + run.err
@@ -445,7 +415,6 @@ def test_without_the_option_interleaved_documents_are_refused_with_it_as_cure(
 
 
 # Sentences without reference, left out
-
 DROP = "--drop-unreferenced"
 
 
@@ -496,16 +465,7 @@ def test_check_takes_the_documents_of_the_reference_as_tuning_does(sets: World) 
     assert "documents   2 of 2 sentences" in sets.ok("check --kbest kbest --ref ref.jsonl").out
 
 
-def test_documents_that_only_the_reference_has_are_announced(sets: World) -> None:
-    command = "tune-mert --kbest kbest --ref t.xml#A --out w.json"
-    said = "documents: those of t.xml#A, in its order, which must be that of the list's source"
-    assert said in sets.ok(command).err
-    assert said not in sets.ok(f"{command} --docs docs").err
-
-
 # References: what is worth a warning
-
-
 def test_blank_missing_and_escaped_references_are_counted(world: World) -> None:
     world.write("a", "the\n \nNO TRANSLATION AVAILABLE\n\n")
     said = world.ok("evaluate --no-docs one --ref a --baseline base.txt hyp.txt -m bleu").err

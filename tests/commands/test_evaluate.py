@@ -3,8 +3,6 @@
 Scores, intervals and tests have their origins in `tests/golden`; here is what its world has not.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 import sys
@@ -47,22 +45,7 @@ def write(world: World, n: int, *names: str, size: int = 3) -> str:
     return "--docs docs --ref ref"
 
 
-def test_scores_against_several_references_are_sacrebleus(world: World) -> None:
-    *references, base, ours = drafts(12, 5)
-    for name, lines in {"base": base, "ours": ours}.items():
-        world.write(name, lines)
-    given = " ".join(f"--ref {world.write(f'ref{i}', x)}" for i, x in enumerate(references))
-    found = systems(world, f"--no-docs one {given} --baseline base ours")
-    for system, lines in zip(found, (base, ours), strict=True):
-        for name, metric in TRUTH.items():
-            score = metric.corpus_score(lines, references).score
-            assert system["metrics"][name]["score"] == pytest.approx(score, rel=1e-12)
-            assert system["metrics"][name]["signature"] == str(metric.get_signature())
-
-
-def test_a_system_is_judged_alike_in_any_company_and_beside_itself_gains_nothing(
-    world: World,
-) -> None:
+def test_a_system_is_judged_alike_in_any_company_and_gains_nothing_on_itself(world: World) -> None:
     files = write(world, 25, "base", "other", "ours")
     *_, alone = systems(world, f"{files} --baseline base ours")
     _, same, _, beside = systems(world, f"{files} --baseline base base other ours")
@@ -111,9 +94,7 @@ def test_the_oracle_is_that_of_the_list_as_the_options_read_it(world: World) -> 
     assert whole["oracle"] != whole["anti_oracle"]
 
 
-def test_texts_are_truecased_before_and_get_capitals_where_they_are_detokenised(
-    world: World,
-) -> None:
+def test_texts_are_truecased_before_and_get_capitals_if_detokenised(world: World) -> None:
     text = "The lamp is lit ."
     world.write("ref", [text] * 4)
     world.write("ours", [text.lower()] * 4)
@@ -190,9 +171,7 @@ def test_a_table_of_documents_stands_beside_the_others(world: World) -> None:
     assert [float(row[3]) for row in rows[1:]] == [one["bleu"][1] for one in found["documents"]]
 
 
-def test_documents_as_one_line_and_lower_case_are_scored_as_sacrebleu_scores_them(
-    world: World,
-) -> None:
+def test_documents_as_one_line_and_lower_case_are_scored_as_by_sacrebleu(world: World) -> None:
     files = write(world, 5, "base", "ours")
     texts = [world.lines(name) for name in ("base", "ref")]
     joined = [[" ".join(text[i : i + 3]) for i in range(0, len(text), 3)] for text in texts]
@@ -287,14 +266,6 @@ def test_what_the_references_have_is_named_once_for_all_systems(world: World) ->
     assert "first at b " in named[0]
 
 
-def test_a_small_gain_is_no_significant_difference(world: World) -> None:
-    files = write(world, 12, "base", "ours")
-    ours = systems(world, f"{files} --baseline base ours")[1]
-    low = [name for name, one in ours["metrics"].items() if one["p_value"] < 0.05]
-    assert ours["verdict"] == "no significant difference in BLEU, chrF and TER"
-    assert not low
-
-
 def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -> None:
     files = write(world, 12, "a", "b", "ours")
     world.write("best", world.content("a"))
@@ -356,8 +327,6 @@ def test_names_have_a_capital_inside_a_sentence(text: str, names: list[str]) -> 
 
 
 # Roles of metrics
-
-
 def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: World) -> None:
     write(world, 4, "base", "ours")
     for name in ("base", "ours"):
@@ -392,9 +361,7 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
 
 
 @pytest.mark.parametrize(("off", "far"), [(0.0, False), (0.04, False), (0.06, True), (-0.1, True)])
-def test_the_length_ratio_is_compared_with_that_of_tuning(
-    world: World, off: float, far: bool
-) -> None:
+def test_the_length_ratio_is_compared_with_tuning(world: World, off: float, far: bool) -> None:
     write(world, 4, "base", "ours")
     command = "evaluate --docs docs --ref ref --baseline base ours"
     base, ours = (

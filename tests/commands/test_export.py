@@ -32,9 +32,7 @@ def campaign(world: World, more: str = "") -> dict[str, Any]:
     return found
 
 
-def test_a_campaign_has_the_documents_that_differ_blind_and_shuffled_by_the_seed(
-    two: World,
-) -> None:
+def test_a_campaign_has_the_documents_that_differ_blind_and_shuffled(two: World) -> None:
     found = campaign(two, "--source src --annotators 3 --seed 4")
     assert found["info"]["show_model_names"] is found["info"]["shuffle"] is False
     assert (found["info"]["users"], found["info"]["protocol"]) == (3, "cESA")

@@ -11,7 +11,6 @@ from support.world import World
 import rerank
 from rerank import Document, Reranker
 from rerank.registry import SCORERS
-from rerank.scorers.glossary import Glossary, Term
 
 PEKING = "北京大学\tPeking University", "北京\tBeijing"
 MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
@@ -165,9 +164,7 @@ def test_a_glossary_that_tuning_says_nothing_of_keeps_its_own_weight(tunable: Wo
     assert PRESET in used.err.splitlines()[-2:]
 
 
-def test_a_glossary_has_the_weight_of_the_start_or_that_of_the_tuning_if_there_is_one(
-    tunable: World,
-) -> None:
+def test_a_glossary_has_the_weight_of_the_start_or_of_the_tuning(tunable: World) -> None:
     tunable.weights("start.json", {"LM0": 1, "glossary": 0})
     tunable.ok(f"{TUNE} --start start.json")
     assert tunable.json("w.json")["weights"]["glossary"] == [0.0]
@@ -222,7 +219,15 @@ def test_translations_without_alignments_are_found_in_the_document(world: World)
     assert len({text.split()[0] for text in (found.texts[t] for t in (0, 2, 3))}) == 1
 
 
-def test_many_terms_that_overlap_are_found_in_a_moment() -> None:
-    """Each term is the beginning of the next: comparing all at each word would take minutes."""
-    glossary = Glossary([Term(" ".join(["ab"] * n), ("x",)) for n in range(1, 801)])
-    assert glossary.found_in(" ".join(["ab"] * 805)) == [4, 799]
+def test_many_terms_that_overlap_are_found_in_a_moment(world: World) -> None:
+    """Each term is the beginning of the next: comparing all at each word would take minutes.
+
+    The longest one is found, and of five words behind it a term of five.
+    """
+    world.write("terms", ["ab " * n + f"\tx{n}" for n in range(1, 401)])
+    world.write("src", ["ab " * 405])
+    world.write("k", [f"0 ||| {text} ||| x= 0 ||| 0" for text in ("x5 x400", "x5", "x4")])
+    lines = world.ok("score --kbest k --no-docs one --source src --glossary terms").lines
+    assert [line.split(" ||| ")[2] for line in lines] == [
+        f"x= 0 glossary= {-missed}" if missed else "x= 0 glossary= 0" for missed in (0, 1, 2)
+    ]

@@ -1,7 +1,5 @@
 """`rerank train-lm --curve`: a line for every validation, of the figures that training reports."""
 
-from __future__ import annotations
-
 import re
 import signal
 
@@ -51,13 +49,6 @@ def test_a_curve_has_the_perplexities_that_training_reports(texts: World) -> Non
     assert {row["stage"] for row in own} == {"words"}
     # of 12 words and the end of a sentence: between perfect prediction and worse than uniform
     assert all(0 < float(row["training_nats"]) < 2 * np.log(14) for row in own)
-
-
-@pytest.mark.parametrize("path", ["-", "."])
-def test_a_curve_goes_to_a_file_that_can_be_replaced(texts: World, path: str) -> None:
-    found = texts.run(TRAIN, "--curve", path)
-    assert found.exit == 2
-    assert f"--curve {path}: expected a file" in found.err
 
 
 def test_a_resumed_training_keeps_the_lines_up_to_its_state(texts: World) -> None:

@@ -5,8 +5,6 @@ another model scores is scored here sentence by sentence, read as training reads
 drawn models and their intervals have their origins in `tests/golden`.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,7 @@ import torch
 from scipy.stats import binomtest
 from support.models import save_models, scores_of_sentences
 from support.words import WORDS
-from support.world import World
+from support.world import Folders, World
 
 from lm.checkpoint import load_model, save_model
 from lm.model import Config, DocumentLM
@@ -86,8 +84,6 @@ def evaluated(world: World, command: str, lms: Mapping[str, Path | str], text: s
 
 
 # Contrastive items
-
-
 def pronouns(n: int) -> list[dict[str, Any]]:
     """Items whose right pronoun is that of the sentence before."""
     found = []
@@ -99,9 +95,7 @@ def pronouns(n: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_model_that_resolves_pronouns_is_right_with_context_and_wrong_with_anothers(
-    world: World,
-) -> None:
+def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World) -> None:
     """Without context all pronouns are equally probable: ties.
 
     Another item's context has another antecedent in every item, because each of the three is that
@@ -133,9 +127,7 @@ def test_a_model_that_resolves_pronouns_is_right_with_context_and_wrong_with_ano
     assert (resolver["order"], uniform["order"], resolver["oov"]) == (1, 0, 0.0)
 
 
-def test_contrastive_accuracies_are_those_of_scores_one_by_one(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_contrasts_are_scored_one_by_one(world: World, model_folders: Folders) -> None:
     rng = np.random.default_rng(3)
     sentences = iter(drawn(200)[0])
     items = [
@@ -189,9 +181,7 @@ def test_contexts_are_those_of_other_items_wherever_there_are_different_ones(wor
     assert "condition left out" in found.err
 
 
-def test_files_fields_and_their_values_are_groups(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_files_and_fields_are_groups(world: World, model_folders: Folders) -> None:
     items = pronouns(6)
     items[0]["language"], items[5]["pronoun"] = "de", "it\tx"
     world.write("one.jsonl", map(json.dumps, items[:2]))
@@ -207,9 +197,7 @@ def test_files_fields_and_their_values_are_groups(
     assert r"pronoun=it\tx" in {row[1] for row in rows}
 
 
-def test_words_that_a_model_does_not_know_are_a_counted_warning_and_tie(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_unknown_words_are_a_counted_warning_and_tie(world: World, model_folders: Folders) -> None:
     """The training text of this model had 25 % of them."""
     for context, warned in (("the lamp", False), ("xx", True)):
         items = [
@@ -227,7 +215,6 @@ def test_words_that_a_model_does_not_know_are_a_counted_warning_and_tie(
 
 
 # Coherence
-
 DOCUMENTS = [
     ["the lamp is lit", "it burns", "she gives light"],
     ["it is", "it burns and burns", "it is"],
@@ -262,9 +249,7 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
     assert "no p documents: it needs 10 documents\n" in few
 
 
-def test_accuracies_are_those_of_all_permutations_one_by_one(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_accuracies_are_of_all_orders(world: World, model_folders: Folders) -> None:
     names = ("codclm", "hrnnlm", "rnnslm")
     write(world, DOCUMENTS)
     found = evaluated(world, "coherence", {name: model_folders[name] for name in names})
@@ -299,9 +284,7 @@ def test_accuracies_are_those_of_all_permutations_one_by_one(
         assert own == {name: other[name] for name in own}
 
 
-def test_a_model_that_reads_documents_backward_sees_the_same_pairs(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_reading_backward_sees_equal_pairs(world: World, model_folders: Folders) -> None:
     """It is the model of the text whose documents are from the last sentence to the first."""
     shape: Any = {"embed": 6, "hidden": 8, "oov_rate": 0.25}
     save_models({"ccdclm": world.folder / "turned"}, WORDS, **shape, reverse_documents=True)
@@ -313,9 +296,7 @@ def test_a_model_that_reads_documents_backward_sees_the_same_pairs(
     assert turned["right"] == plain["right"]
 
 
-def test_the_higher_accuracy_over_pairs_comes_first_in_ordering_whatever_the_sets_say(
-    world: World,
-) -> None:
+def test_the_higher_accuracy_over_pairs_comes_first_in_ordering(world: World) -> None:
     """Over sets a document of few pairs counts as one of many; over pairs it does not.
 
     `for` is right in the seven short documents, `against` in the three long ones.
@@ -336,11 +317,7 @@ def test_the_higher_accuracy_over_pairs_comes_first_in_ordering_whatever_the_set
 
 
 # Next sentences
-
-
-def test_a_model_that_knows_what_follows_is_right_and_one_without_context_guesses(
-    world: World,
-) -> None:
+def test_a_model_that_knows_what_follows_is_right_and_others_guess(world: World) -> None:
     save_alphabet(world)
     write(world, [[*LETTERS[k : k + 2]] * 2 for k in range(5)] * 3)
     command = "next-sentence --block 5 --context 1"
@@ -360,7 +337,7 @@ def test_a_model_that_knows_what_follows_is_right_and_one_without_context_guesse
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "adclm"])
 def test_choices_are_those_of_scores_one_by_one(
-    name: str, world: World, model_folders: Mapping[str, Path]
+    name: str, world: World, model_folders: Folders
 ) -> None:
     documents = drawn(3, 7, 6, 4, 3, 9)
     write(world, documents)
@@ -401,9 +378,7 @@ def test_choices_are_those_of_scores_one_by_one(
             assert line["lead"] == pytest.approx(best[i] - matrix[i, i], abs=1e-4)
 
 
-def test_blocks_are_the_same_for_all_models_and_follow_the_seed(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_blocks_follow_the_seed_alone(world: World, model_folders: Folders) -> None:
     write(world, drawn(*[9] * 8))
     command = "next-sentence --block 4 --context 3 --seed"
     lms = {name: model_folders[name] for name in ("codclm", "ccdclm")}
@@ -417,9 +392,7 @@ def test_blocks_are_the_same_for_all_models_and_follow_the_seed(
 
 
 @pytest.mark.parametrize("counts", [(5, 4, 4, 1), (6, 1, 1), (2, 2, 2, 2, 2)])
-def test_separate_blocks_are_as_many_as_there_can_be(
-    counts: tuple[int, ...], world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_all_blocks_are_made(counts: tuple[int, ...], world: World, model_folders: Folders) -> None:
     """b blocks can be made if and only if Σ min(passages of a document, b) ≥ b · size."""
     write(world, [["it is lit"] * (2 * n) for n in counts])
     lm = {"m": model_folders["rnnlm"]}
@@ -471,9 +444,7 @@ def test_each_candidate_is_given_its_own_topic(world: World) -> None:
         assert found["accuracies"][kind]["accuracy"] == right
 
 
-def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
-    world: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_candidates_are_of_the_topic(world: World, model_folders: Folders) -> None:
     """A passage has the topic of its last sentence."""
     _, topics = topical(world, [8] * 10, 3)
     command = "next-sentence --candidates same-topic --topics topics --context 3 --block"

@@ -116,9 +116,7 @@ def test_lists_in_files_are_those_in_memory(
     assert found.out == world.ok(f"{command} --memory 64G").out
 
 
-def test_a_system_that_says_nothing_of_the_process_does_without(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_system_may_say_nothing_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, read = world.ok(DECODE).out, Path.read_text
 
     def silent(path: Path, *others: str | None) -> str:
@@ -130,9 +128,7 @@ def test_a_system_that_says_nothing_of_the_process_does_without(
     assert world.ok(DECODE, "--memory", "64G").out == expected
 
 
-def test_a_full_disk_for_them_is_one_line_with_a_cure(
-    large: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_one_line_and_a_cure(large: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

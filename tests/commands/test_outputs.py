@@ -37,9 +37,7 @@ needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="need
 
 
 @pytest.mark.parametrize("suffix", UNPACK)
-def test_the_suffix_asks_for_compression_and_equal_content_gives_equal_bytes(
-    suffix: str, world: World
-) -> None:
+def test_a_suffix_asks_for_compression_with_equal_bytes(suffix: str, world: World) -> None:
     """The usual tools unpack it, too."""
     world.write(f"out{suffix}", "old\n")
     world.ok(f"{COMMAND} --out out{suffix}")
@@ -99,8 +97,6 @@ def test_an_open_descriptor_is_written_in_place(world: World) -> None:
 
 
 # What fails
-
-
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize(
@@ -144,9 +140,7 @@ def test_standard_output_on_a_full_disk_is_named_once(world: World) -> None:
     assert found.err == "rerank: no space left writing <stdout> (it needs more than 0.0 MB)\n"
 
 
-def test_only_old_temporary_files_of_this_output_and_of_dead_processes_are_removed(
-    world: World,
-) -> None:
+def test_only_old_temporary_files_of_this_output_are_removed(world: World) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     names = {
@@ -201,8 +195,6 @@ def test_a_program_under_nohup_goes_on(world: World) -> None:
 
 
 # Inputs that change
-
-
 def replaced(path: Path) -> None:
     Path("new").write_bytes(path.read_bytes() + b"\n")
     os.replace("new", path)
@@ -261,8 +253,6 @@ def test_a_list_that_changes_while_it_is_read_ends_the_run_without_an_output(
 
 
 # Terminals
-
-
 class Terminal:
     """A terminal: what is written into `path` can be read."""
 
@@ -300,9 +290,7 @@ def obeyed(c: str) -> bool:
     return unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or ord(c) in BIDI
 
 
-def test_every_character_that_a_terminal_obeys_is_escaped_and_no_other(
-    terminal: Terminal, world: World
-) -> None:
+def test_every_character_that_terminals_obey_is_escaped(terminal: Terminal, world: World) -> None:
     ranges = (range(1, 0x3100), range(0xFE00, 0x10000), range(0x1F600, 0x1F640))
     characters = [chr(c) for some in ranges for c in some]
     characters = [c for c in characters if c not in "\n\r\t|{" and c != "\ufeff"]

@@ -1,18 +1,13 @@
 """`perplexity`: sums of the definition over a text, and what is said of them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import pytest
-import torch
 from support.definitions import definition
 from support.texts import documents_of
 from support.world import World
 
-from lm.checkpoint import SavedModel
-from lm.laws import read_by_words
 from lm.vocabulary import UNKNOWN
 
 TEXT = ["the lamp is lit", "a lamp burns", "", "no glow", "it is <unk> lamp", "lamp", "", "she is"]
@@ -76,23 +71,6 @@ def test_figures_are_sums_of_the_definition_over_words_and_ends(name: str, text:
     assert [one["nats"] for one in found["documents"]] == pytest.approx(nats, rel=1e-5)
 
 
-def test_words_without_ends_have_a_perplexity_of_their_own(text: World) -> None:
-    saved = text.model("rnnlm")
-    words = sum(prefix(saved, line) for line in TEXT if line)
-    assert measured(text)["perplexity_without_eos"] == pytest.approx(
-        math.exp(-words / 16), rel=1e-4
-    )
-
-
-def prefix(saved: SavedModel, line: str) -> float:
-    """log p of words without an end."""
-    model, ids = saved.model, saved.vocabulary.encode(line.encode().split())
-    context = model.context.start(1)
-    with torch.no_grad():
-        features = model.features(read_by_words(model, ids, context), context)
-        return float(-model.head.nll(features[: len(ids)], torch.tensor(ids)).double().sum())
-
-
 def test_bags_of_words_are_measured_per_word_and_not_as_perplexity(text: World) -> None:
     saved = text.model("rnnslm")
     found = measured(text)
@@ -124,13 +102,6 @@ def test_what_makes_figures_no_perplexity_is_said(
 ) -> None:
     text.model(model, **shape)
     assert said in text.ok(f"perplexity --lm lm text {options}").out
-
-
-def test_a_table_without_documents_has_one_row(text: World) -> None:
-    text.model("rnnlm")
-    names, values = text.ok("perplexity --lm lm text --format tsv").out.splitlines()
-    row = dict(zip(names.split("\t"), values.split("\t"), strict=True))
-    assert float(row["nats"]) == measured(text)["nats"]
 
 
 def test_contexts_end_with_documents_unless_they_may_cross_them(text: World) -> None:

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +18,6 @@ from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import DocumentProblem, Floats
 from rerank import Document, Reranker, RerankError
 from rerank.scorers.laws import LawError, check_scorer
-
-Sentences = Sequence[Sequence[str]]
 
 
 def document(name: str, *sentences: Sequence[str]) -> Document:
@@ -48,7 +45,6 @@ def repeats(document: Document) -> Pairwise:
 
 
 # The laws of scorers
-
 DOCUMENTS = [
     document("talk", ["a b", "a", "c d e"], [], ["b", "b c", "d"], ["a b c", "e"]),
     document("news", ["e", "b a"], ["c", "a b c d"], ["d d", "a"]),
@@ -113,8 +109,6 @@ def test_every_law_of_scorers_is_checked(scorer: Any, message: str) -> None:
 
 
 # Scorers in Python
-
-
 def decode(scorer: Any, *sentences: Sequence[str], search: str = "auto", **options: Any) -> Any:
     how = {"search": search, "scorers": {"own": scorer}, **options}
     (found,) = Reranker({"x": 1.0, "own": 1.0}, **how).decode([document("talk", *sentences)])
@@ -229,9 +223,7 @@ FAULTS: dict[str, tuple[Any, str]] = {  # of two sentences with candidates, anot
 
 
 @pytest.mark.parametrize(("scorer", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_of_a_scorer_is_one_line_with_scorer_document_and_sentence(
-    scorer: Any, message: str
-) -> None:
+def test_a_fault_of_a_scorer_is_one_line_with_its_place(scorer: Any, message: str) -> None:
     pattern = message.replace("S", "scorer 'own', document 'talk'", 1)
     with pytest.raises(RerankError, match=pattern if message[0] == "^" else message) as fault:
         decode(scorer, ["a", "b"], [], ["c", "d", "e"])
@@ -247,7 +239,6 @@ def test_what_is_no_scorer_is_refused(scorer: Any) -> None:
 
 
 # In the shell, by entry points
-
 PACKAGE = '''
 from decoders.batching import path_score
 from decoders.problem import Path
@@ -322,9 +313,7 @@ def test_decode_uses_scorers_of_a_package_and_the_cache_by_their_digest(here: Wo
         (b"[rerank.scorers]\nagain =\n", "scorer 'again', , cannot be loaded: .*package somebody$"),
     ],
 )
-def test_entry_points_that_cannot_be_read_name_their_package(
-    content: bytes, message: str, here: World
-) -> None:
+def test_unreadable_entry_points_are_named(content: bytes, message: str, here: World) -> None:
     points = here.folder / "somebody-1.0.dist-info" / "entry_points.txt"
     points.write_bytes(content)
     found = here.run(f"{DECODE} --scorer again=again")
@@ -343,17 +332,6 @@ def test_scores_are_not_taken_from_a_scorer_that_changed(
     install(here.folder, monkeypatch, source, POINTS, name="other")
     for cached in (False, "None" not in change):
         assert ("from the cache" in here.ok(run).err) == cached
-
-
-def test_a_run_stopped_before_there_are_scores_to_keep_has_saved_nothing(
-    here: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*given: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(import_module("somebody").Repeats, "score", stopped)
-    found = here.run(f"{DECODE} --scorer again=again")
-    assert (found.exit, "interrupted; nothing was saved" in found.err) == (130, True)
 
 
 LOUD = """
@@ -397,9 +375,7 @@ def test_what_a_scorer_prints_is_no_translation_and_its_exit_is_a_fault(
     assert not [line for line in said if line not in found.err]
 
 
-def test_decode_searches_with_the_decoder_of_a_package_unless_its_name_is_built_in(
-    here: World,
-) -> None:
+def test_decode_searches_with_the_decoder_of_a_package_if_new(here: World) -> None:
     here.weights("w.json", {"LM0": 1})
     assert here.ok(DECODE).lines == ["a lamp is lit", "it gives"]
     assert here.ok(f"{DECODE} --search last").lines == ["lit", "the"]
@@ -407,10 +383,13 @@ def test_decode_searches_with_the_decoder_of_a_package_unless_its_name_is_built_
     assert here.ok(f"{DECODE} --search beam").lines == ["a lamp is lit", "it gives"]
 
 
-def test_a_model_of_a_package_is_trained_and_scores(here: World) -> None:
+def test_a_package_s_model_is_trained_too(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     here.write("text", "a lamp is lit\nit gives light\n\nthe lamp\na lamp gives light\n")
     here.ok("train-lm --model sums --train text --valid text --out lm --embed 4 --hidden 4"
             " --epochs 1 -q")  # fmt: skip
     here.weights("w.json", {"LM0": 0, "own": 1, "ownoov": 0})
     assert len(here.ok(f"{DECODE} --lm own=lm").lines) == 2
     assert "|ctx:1|lm:own=" in here.json("s.json")["signature"]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [])
+    found = here.run("perplexity --lm lm text")
+    assert (found.exit, "no model 'sums'" in found.err) == (3, True)

@@ -49,14 +49,10 @@ SEVERAL = (
     '"translations": ["y", "z"], "scores": [[1, 2], [3, 4]]}\n'
 )
 UTTERANCES = {
-    "b": {
-        "ref": "a lamp",
-        "hyp_2": {"score": -2, "text": "lamp"},
-        "hyp_10": {"score": -3, "text": "lamps"},
-        "hyp_1": {"score": -1.5, "text": "a lamp"},
-    },
+    "b": {"ref": "a lamp", "hyp_2": {"score": -2, "text": "lamp"}, "hyp_10": {"score": -3,
+        "text": "lamps"}, "hyp_1": {"score": -1.5, "text": "a lamp"}},
     "a": {"ref": "x", "hyp_1": {"score": -1, "text": "x"}},
-}
+}  # fmt: skip
 SPOKEN: list[Candidate] = [
     *((0, text, {"score": s}, s) for text, s in (("a lamp", -1.5), ("lamp", -2), ("lamps", -3))),
     (1, "x", {"score": -1}, -1),
@@ -448,19 +444,14 @@ def test_lists_that_look_alike_are_told_apart(line: str, world: World) -> None:
         ("O\ts\nH\t-1\tx\nO\ts\n", 2),
         ('{"candidates": ["x"]}\n\n{"candidates": []}\n{"candidates": [ ]}\n', 3),
         ('{"id": 3, "candidates": ["x"]}\n{"id": 7, "candidates": []}\n', 8),
-        (
-            '{"sentence_id": 1, "translation": "x", "score": 1}\n'
-            '{"sentence_id": 2, "translations": [], "scores": []}\n',
-            2,
-        ),
+        ('{"sentence_id": 1, "translation": "x", "score": 1}\n'
+            '{"sentence_id": 2, "translations": [], "scores": []}\n', 2),
         ("NC=1\nx\nNC=0\nNC=0\n", 3),
         ('{"a": {"ref": "x", "hyp_1": {"score": 1, "text": "x"}}, "b": {"ref": "y"}}', 2),
     ],
     ids=["fairseq", "interactive", "jsonl", "ids", "sockeye", "mbr-nmt", "mlm-scoring"],
-)
-def test_sentences_without_hypotheses_at_the_end_count(
-    content: str, sentences: int, world: World
-) -> None:
+)  # fmt: skip
+def test_last_sentences_without_any_count(content: str, sentences: int, world: World) -> None:
     world.write("list", content)
     run = world.ok("first --kbest list")
     assert len(run.lines) == sentences
@@ -471,15 +462,12 @@ def test_sentences_without_hypotheses_at_the_end_count(
     ("content", "sources", "documents"),
     [
         (GENERATE, ["licht", "die lampe"], None),
-        (
-            '{"sentence_id": 1, "translation": "x", "score": 1, "doc_id": 7, "source": "y"}\n',
-            ["y"],
-            ["7"],
-        ),
+        ('{"sentence_id": 1, "translation": "x", "score": 1, "doc_id": 7, "source": "y"}\n', ["y"],
+            ["7"]),
         (JSON_LINES.replace('"e", ', '"e", "src": "s", '), ["licht", "x", "s"], ["d", "d", "e"]),
     ],
     ids=["fairseq", "sockeye", "jsonl"],
-)
+)  # fmt: skip
 def test_documents_and_sources_of_a_list_are_written_beside(
     content: str, sources: list[str], documents: list[str] | None, world: World
 ) -> None:
@@ -495,9 +483,7 @@ def test_documents_and_sources_of_a_list_are_written_beside(
     [JSON_LINES, "S-0\tx\nH-0\t-1\ta\nH-0\t-2\tb\nH-1\t-1\tc\n"],
     ids=["jsonl", "fairseq"],
 )
-def test_sources_that_the_last_sentences_lack_are_not_the_list_s(
-    content: str, world: World
-) -> None:
+def test_sources_that_some_sentences_lack_are_none(content: str, world: World) -> None:
     world.write("list", content)
     assert len(world.ok("convert --kbest list --to jsonl").lines) > 1
     run = world.run("convert --kbest list --to moses --source-out sources --out out")

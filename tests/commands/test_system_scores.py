@@ -135,9 +135,7 @@ def test_a_missing_cell_is_named(here: World, options: str, message: str) -> Non
     "others", [{"ref": "B b"}, {"langpair": "en-cs"}, {"refset": "B", "lp": "en-cs"}], ids=len
 )
 def test_a_table_of_several_references_names_the_option_that_chooses(
-    here: World,
-    write: Callable[[list[dict[str, object]]], str],
-    others: dict[str, object],
+    here: World, write: Callable[[list[dict[str, object]]], str], others: dict[str, object]
 ) -> None:
     """The rows of other references or directions come first, and are fewer."""
     table = rows(0, documents=True)

@@ -1,13 +1,10 @@
 """`perplexity --tags`: figures of each tag, and files that do not fit the text."""
 
 import math
-import re
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import torch
-from support.world import World
+from support.world import Folders, World
 
 from lm.laws import read_by_words
 
@@ -16,7 +13,7 @@ TAGS = "D N V\nP\n\nV A D\n"
 
 
 @pytest.fixture
-def tagged(world: World, model_folders: Mapping[str, Path]) -> World:
+def tagged(world: World, model_folders: Folders) -> World:
     world.write("text", TEXT)
     world.write("tags", TAGS)
     world.write("kinds", TEXT.replace("the", "D").replace("is", "V"))
@@ -27,9 +24,7 @@ def tagged(world: World, model_folders: Mapping[str, Path]) -> World:
 
 @pytest.mark.parametrize("model", ["rnnlm", "ccdclm", "codclm"])
 @pytest.mark.parametrize("options", ["", "--duplicate-last-word"])
-def test_tags_of_all_words_add_up_to_the_figures_of_the_text(
-    model: str, options: str, tagged: World
-) -> None:
+def test_tags_add_up_to_the_figures_of_texts(model: str, options: str, tagged: World) -> None:
     """A tag for each kind of word: figures of a tag are those of its words."""
     command = f"perplexity --lm {model} text --device cpu --format json {options}"
     plain = tagged.ok(command).json
@@ -75,20 +70,6 @@ def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: Worl
     assert sum(map(sum, nats.values())) + ends == pytest.approx(found["nats"], rel=1e-5)
 
 
-def test_people_read_a_row_for_each_tag_and_for_ends_of_sentences(tagged: World) -> None:
-    rows = tagged.ok("perplexity --lm rnnlm text --tags tags --device cpu").out.splitlines()
-    cells = [re.split(r"\s{2,}", row.strip()) for row in rows if row]
-    assert cells[0] == ["tag", "words", "OOV", "nats per token", "perplexity", "mean of words"]
-    assert [row[0] for row in cells[2:8]] == ["D", "V", "A", "N", "P", "</s>"]
-    assert [len(row) for row in cells[2:8]] == [6] * 5 + [5]  # ends are no words
-
-
-def test_a_bag_of_words_has_no_end_beside_its_tags(tagged: World) -> None:
-    found = tagged.ok("perplexity --lm rnnslm text --device cpu --tags tags --format json").json
-    assert found["end_of_sentence"] is None
-    assert sum(own["nats"] for own in found["tags"].values()) == pytest.approx(found["nats"])
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -99,9 +80,7 @@ def test_a_bag_of_words_has_no_end_beside_its_tags(tagged: World) -> None:
     ],
     ids=["short", "long", "more", "end"],
 )
-def test_tags_that_do_not_fit_are_refused_with_their_place(
-    content: str, message: str, tagged: World
-) -> None:
+def test_tags_that_do_not_fit_are_refused(content: str, message: str, tagged: World) -> None:
     """A row of the table of faults could not have the model."""
     tagged.write("tags", content)
     run = tagged.run("perplexity --lm rnnlm text --tags tags --device cpu")

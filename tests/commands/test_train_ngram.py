@@ -1,7 +1,5 @@
 """`train-ngram` against `lmplz` of KenLM, and its models as features."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 
@@ -80,9 +78,7 @@ def test_a_binary_of_kenlm_has_the_features_of_its_arpa_file(binary: str, world:
     np.testing.assert_allclose(features[0], features[1], rtol=1e-6)  # float32 sums of back-offs
 
 
-def test_without_kenlm_the_message_names_the_extra(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_kenlm_a_cure_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     world.write("m.bin", (GOLDEN / BINARIES[0]).read_bytes())
     found = world.run("score --kbest dev.kbest --docs dev.docs --ngram m.bin --out out")

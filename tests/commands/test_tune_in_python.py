@@ -100,9 +100,7 @@ def tuned(world: World) -> dict[str, tuple[float, ...]]:
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # first candidates of lower totals
 @pytest.mark.parametrize("options", AS_IN_THE_SHELL)
-def test_tuned_weights_are_those_of_the_shell_with_the_same_settings(
-    world: World, references: list[list[str]], options: str
-) -> None:
+def test_settings_are_as_in_shell(world: World, references: list[list[str]], options: str) -> None:
     world.ok(f"{TUNE} --select none {options}")
     settings = {"select": "none", **AS_IN_THE_SHELL[options]}
     read = rerank.read("list", "ids")
@@ -112,9 +110,7 @@ def test_tuned_weights_are_those_of_the_shell_with_the_same_settings(
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
-def test_documents_without_totals_start_from_the_order_of_their_candidates(
-    world: World, references: list[list[str]]
-) -> None:
+def test_without_totals_the_order_is_the_start(world: World, references: list[list[str]]) -> None:
     world.write("list", [line.rpartition(" ||| ")[0] for line in world.lines("list")])
     world.ok(f"{TUNE} --select none")
     documents = in_memory(rerank.read("list", "ids"))
@@ -135,10 +131,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "number": ({"replicates": 0}, "replicates: 0 is not in the range 1<=x<=1000000"),
     "type": ({"seed": 1.5}, "seed: expected a whole number, found float 1.5"),
     "weight": ({"objective": {"ter": 0}}, "weight of 'ter': 0.0 is not in the range"),
-    "metrics": (
-        {"objective": {"bleu": 1, "ter": 1, "chrf": 1}},
-        "objective: expected one metric, or two different ones, found bleu ter chrf",
-    ),
+    "metrics": ({"objective": {"bleu": 1, "ter": 1, "chrf": 1}},
+        "objective: expected one metric, or two different ones, found bleu ter chrf"),
     "metric": ({"objective": "bluu"}, "objective=\"bluu\": no metric 'bluu'; did you mean bleu?"),
     "price": (
         {"length_price": 3},
@@ -159,22 +153,16 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "search": ({"search": "mbr"}, 'search="mbr": tune-mert tunes the path of highest score, '),
     "held out": ({"hold_out": 0.9}, "hold_out=0.9: 2 of 2 documents held out leave none to tu"),
     "range": ({"range": {"tm": 5}}, "range of 'tm': expected the least weight and the greate"),
-    "range of none": (
-        {"range": {"tn": (0, None)}},
-        'range={"tn": …}: no such feature; there are tm',
-    ),
-    "range, start": (
-        {"range": {"tm": (0, 1)}, "start": {"tm": -1}},
-        'range={"tm": …}: expected a start weight of tm from 0 to 1, found -1; give another by st',
-    ),
+    "range of none": ({"range": {"tn": (0, None)}},
+        'range={"tn": …}: no such feature; there are tm'),
+    "range, start": ({"range": {"tm": (0, 1)}, "start": {"tm": -1}},
+        'range={"tm": …}: expected a start weight of tm from 0 to 1, found -1; give another by st'),
     "features": ({"features": ["tn"]}, 'features=["tn"]: no such feature; there are tm'),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("settings", "message"), SETTINGS.values(), ids=SETTINGS)
-def test_settings_that_are_refused_have_their_keywords_in_the_message(
-    settings: Any, message: str
-) -> None:
+def test_refused_settings_have_keywords_in_the_message(settings: Any, message: str) -> None:
     with pytest.raises(RerankError) as fault:
         rerank.tune(TALKS, TEXTS, **settings)
     assert str(fault.value).startswith(message)
@@ -260,9 +248,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # texts of a few words
 @pytest.mark.parametrize(("call", "message"), CALLS.values(), ids=CALLS)
-def test_errors_have_the_words_of_python_and_both_counts(
-    call: Callable[[], object], message: str
-) -> None:
+def test_errors_have_the_words_of_python(call: Callable[[], object], message: str) -> None:
     with pytest.raises(RerankError) as fault:
         call()
     assert str(fault.value).startswith(message)

@@ -3,15 +3,12 @@
 Truth: sacrebleu's scores of decoded lines, enumeration of all choices, closed forms.
 """
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +31,7 @@ from support.tuned import (
     rounds,
     two_features,
 )
-from support.world import WORDS, Outcome, World, without_command
+from support.world import WORDS, Folders, Outcome, World, without_command
 
 PLAIN = f"{FROM_START} --select none --shrink 0"
 SMALL = "yyyvvzzzz"  # documents; v has no candidates
@@ -71,8 +68,6 @@ def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
 
 
 # What is reported
-
-
 LISTS_OF = {"alone": "", "pairs": PAIRS, "codclm": "--lm lm={codclm}", "ccdclm": "--lm lm={ccdclm}"}
 REPORTED = [
     ("alone", "--start start.json"),
@@ -89,7 +84,7 @@ REPORTED = [
 
 @pytest.mark.parametrize(("lists", "options"), REPORTED, ids=lambda value: value)
 def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
-    drawn: World, model_folders: Mapping[str, Path], lists: str, options: str
+    drawn: World, model_folders: Folders, lists: str, options: str
 ) -> None:
     sources = LISTS_OF[lists].format_map(model_folders).split()
     found = drawn.ok(TUNE, *sources, *options.split())
@@ -131,9 +126,7 @@ def test_the_bleu_reported_is_of_all_references_and_of_the_tokenizer_given(drawn
     [("", ""), (PAIRS, ""), (PAIRS, "--algorithm expected-bleu")],
     ids=["alone", "pairs", "expected-bleu"],
 )
-def test_the_round_of_the_best_decoded_value_is_kept(
-    drawn: World, sources: str, options: str
-) -> None:
+def test_the_round_of_the_best_value_is_kept(drawn: World, sources: str, options: str) -> None:
     found = drawn.ok(PLAIN.replace(" --shrink 0", ""), *sources.split(), *options.split())
     told = rounds(found.err)
     values = [one.value for one in told]
@@ -144,28 +137,19 @@ def test_the_round_of_the_best_decoded_value_is_kept(
     ).score
     assert told[0].decoded == round(start, 2)
     assert told[kept(found.err)].decoded == round(made(drawn)["bleu"], 2)
+    if not options:
+        reason = "no weight moves" if sources else "the pool is complete"
+        assert f"\nstopped: {reason}\n" in found.err
     complete = [] if sources else told[1:]
     assert [(one.predicted, one.predicted_value) for one in complete] == [
         (one.decoded, one.value) for one in complete
     ]
 
 
-@pytest.mark.parametrize(
-    ("features", "reason"), [("", "the pool is complete"), (PAIRS, "no weight moves")]
-)
-def test_the_reason_to_stop_is_reported(drawn: World, features: str, reason: str) -> None:
-    found = drawn.ok(FROM_START, "--select", "none", *features.split())
-    assert f"\nstopped: {reason}\n" in found.err
-
-
 # What is found
-
-
 @pytest.mark.parametrize("ranges", ["", "--range LM0=0.4:0.6 --range TM0=-0.3:0.3"])
 @pytest.mark.parametrize("seed", range(3))
-def test_no_weights_of_two_features_are_better_than_those_found(
-    world: World, seed: int, ranges: str
-) -> None:
+def test_no_weights_of_two_features_are_better(world: World, seed: int, ranges: str) -> None:
     """Of order 0 only the direction counts: at most atan(0.3 / 0.4) from the first feature."""
     world.draw(seed, SMALL, ())
     two_features(world)
@@ -176,33 +160,6 @@ def test_no_weights_of_two_features_are_better_than_those_found(
     best = max(bleu(one, world.lines("dev.ref")).score for one in every)
     assert len(every) > (1 if ranges else 10)
     assert made(world)["bleu"] == pytest.approx(best, abs=1e-9)
-
-
-@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
-@pytest.mark.parametrize("start", [[0.0, 0.0], [-1.0, 1.0]], ids=str)
-def test_a_planted_feature_is_found_from_any_start(
-    world: World, algorithm: str, start: list[float]
-) -> None:
-    """LM0 is the number of wrong words, negated; the other feature is noise."""
-    world.draw(4, "wwwwxxxxyyyyzzzz", ())
-    references = world.lines("dev.ref")
-
-    def planted(line: str) -> str:
-        t, text, *_ = line.split(" ||| ")
-        right = sum(a == b for a, b in zip(text.split(), references[int(t)].split(), strict=False))
-        return re.sub(r"LM0= \S+", f"LM0= {right / len(references[int(t)].split()):.3f}", line)
-
-    two_features(world, planted)
-    if any(start):
-        world.weights("start.json", {"LM0": start[0], "TM0": start[1]})
-    world.weights("truth.json", {"LM0": 1.0, "TM0": 0.0})
-    truth = bleu(decoded(world, weights="truth.json"), references).score
-    before = bleu(decoded(world, weights="start.json"), references).score if any(start) else 0.0
-    world.ok(FROM_START if any(start) else TUNE, "--select", "none", "--algorithm", algorithm)
-    assert made(world)["bleu"] >= before
-    assert made(world)["bleu"] > truth - 3
-    weights = columns(world)
-    assert weights[0] > abs(weights[1])
 
 
 PLANTED = np.array([1.0, 2.0, -1.0])
@@ -237,9 +194,7 @@ def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
-def test_fixed_scores_settle_the_scale_of_the_weights(
-    world: World, algorithm: str, size: float
-) -> None:
+def test_fixed_scores_settle_the_scale(world: World, algorithm: str, size: float) -> None:
     """Two thirds of what is planted are fixed: the weight of the other feature fits in."""
     plant(world, "fixed= {fixed} C= {2}")
     world.weights("start.json", {"fixed": size, "C": 0.0})
@@ -266,17 +221,7 @@ def test_a_feature_in_other_units_has_the_weight_in_other_units(
     assert made(drawn)["bleu"] == made(drawn, "plain.json")["bleu"]
 
 
-def test_first_candidates_that_are_the_references_still_give_weights(drawn: World) -> None:
-    """All-zero weights choose the first candidates, too, but decoding would refuse them."""
-    drawn.write("dev.ref", [text or "it" for text in first_candidates(drawn)])
-    drawn.ok(TUNE, "--select", "none")
-    assert any(columns(drawn))
-    assert made(drawn)["bleu"] == bleu(decoded(drawn), drawn.lines("dev.ref")).score
-
-
 # Which weights move
-
-
 def test_features_that_are_not_named_keep_their_weights(drawn: World) -> None:
     drawn.weights("bad.json", {"LM0": -1.0, "TM0": [-0.5, 0.25], "pairs": -0.25})
     for names, fixed in (("TM0,pairs", "LM0"), ("LM0", "TM0")):
@@ -302,13 +247,6 @@ def test_the_total_of_the_list_is_tuned_where_it_is_named(drawn: World) -> None:
     assert made(drawn)["bleu"] == bleu(decoded(drawn), drawn.lines("dev.ref")).score
     drawn.ok(PLAIN)
     assert "total" not in dense(drawn)
-
-
-def test_features_without_a_start_weight_begin_at_zero_and_are_listed(drawn: World) -> None:
-    drawn.weights("part.json", {"TM0": [0.25, 0.25]})
-    found = drawn.ok(f"{TUNE} --start part.json --select none", *PAIRS.split())
-    assert "features without a weight in part.json begin at 0: LM0, pairs\n" in found.err
-    assert "begin at 0" not in drawn.ok(PLAIN).err
 
 
 BOXES = [
@@ -350,9 +288,7 @@ def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
 @pytest.mark.parametrize(
     "options", ["--range LM0=0:", "--replicates 2"], ids=["sign", "replicates"]
 )
-def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
-    drawn: World, options: str
-) -> None:
+def test_if_the_scale_is_free_absolute_weights_sum_to_one(drawn: World, options: str) -> None:
     drawn.ok(PLAIN, *PAIRS.split(), *options.split())
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
     assert dense(drawn)["LM0"][0] >= 0 or "range" not in options
@@ -361,11 +297,7 @@ def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
 
 
 # What is written
-
-
-def test_a_weights_file_says_how_it_was_made(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_weights_say_how_they_were_made(drawn: World, model_folders: Folders) -> None:
     lm = ["--lm", f"lm={model_folders['rnnlm']}"]
     drawn.ok(f"{FROM_START} --select none --starts 2 --seed 7 --top 3 --beam 5 --search beam", *lm)
     found = made(drawn)
@@ -424,38 +356,16 @@ def test_threads_change_no_byte_but_their_number(drawn: World, options: str) -> 
     assert files[0] == files[1]
 
 
-def test_another_seed_searches_elsewhere(drawn: World) -> None:
-    files = []
-    for seed in (1, 2, 1):
-        drawn.ok(PLAIN, *PAIRS.split(), "--starts", 1, "--seed", seed)
-        files.append(columns(drawn))
-    assert files[0] == files[2] != files[1]
-
-
-def test_a_search_that_draws_has_the_seed_of_the_tuner(drawn: World) -> None:
-    drawn.ok(f"{FROM_START} --select none --search smc:particles=3 --alpha 1 --seed 7")
-    found = made(drawn)["search"]
-    assert (found["method"], found["seed"]) == ("smc", 7)
-
-
 def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(drawn: World) -> None:
-    drawn.ok(PLAIN, "-q")
+    drawn.ok(PLAIN)
     piped = PLAIN.replace("dev.kbest", "-").replace("out.json", "-")
     found = drawn.ok(piped, "-q", stdin=drawn.content("dev.kbest"))
-    assert found.json["weights"] == drawn.json("out.json")["weights"]
-    assert [one["file"] for one in found.json["provenance"]["inputs"]] == [
-        "dev.docs",
-        "dev.ref",
-        "start.json",
-    ]
-    written = drawn.ok(PLAIN.replace("out.json", "-"), "-q").stdout
-    assert without_command(written) == without_command(drawn.content("out.json"))
-    assert found.err == ""
+    assert (found.json["weights"], found.err) == (drawn.json("out.json")["weights"], "")
+    inputs = [one["file"] for one in found.json["provenance"]["inputs"]]
+    assert inputs == ["dev.docs", "dev.ref", "start.json"]
 
 
 # The scale of the weights
-
-
 def slope(world: World, alpha: float, scored: str) -> tuple[float, float]:
     """First two derivatives of the log-likelihood of each list's best candidates, at a scale."""
     metric = BLEU(tokenize="none", effective_order=True)
@@ -493,31 +403,6 @@ def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sou
     )
 
 
-def test_two_candidates_have_the_odds_of_the_better_one_on_top(world: World) -> None:
-    """Closed form: the logistic of alpha · gap is n / (n + m); its error that of a logit, ÷ gap."""
-    n, m = 5, 2
-    lists = [("the lamp is lit", "it burns now still")] * n + [
-        ("it burns now still", "the lamp is lit")
-    ] * m
-    world.write(
-        "dev.kbest",
-        [
-            f"{t} ||| {text} ||| s= {score} ||| 0"
-            for t, own in enumerate(lists)
-            for text, score in zip(own, (0.5, 0.0), strict=True)
-        ],
-    )
-    world.write("dev.docs", "abcdefg"[: n + m].replace("", "\n").strip() + "\n")
-    world.write("dev.ref", ["the lamp is lit"] * (n + m))
-    world.weights("start.json", {"s": 1.0})
-    world.ok(FROM_START, "--select", "none", "--features", "s")
-    (weight,) = columns(world)
-    alpha, error = world.json("out.json")["alpha"], made(world)["alpha_error"]
-    assert alpha == pytest.approx(np.log(n / m) / (0.5 * weight), rel=1e-6)
-    assert error == pytest.approx(np.sqrt(1 / n + 1 / m) / (0.5 * weight), rel=1e-6)
-    assert made(world)["alpha_lists"] == n + m
-
-
 NO_ALPHA = {
     "highest": ({"same": 1.0}, "the best candidates score highest, at any scale"),
     "lowest": ({"same": -1.0}, "the best candidates do not score above the others"),
@@ -545,11 +430,7 @@ def test_without_a_most_likely_scale_none_is_written(drawn: World, case: str) ->
 
 
 # The objective around the weights
-
-
-def test_within_its_flat_range_a_weight_loses_a_tenth_of_a_point_at_most(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_lose_little_in_flat_ranges(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decoded just inside and just outside of both ends; without context, ranges are exact."""
     around: list[Any] = []
     monkeypatch.setattr("rerank.files.outputs.check_matplotlib", lambda option: None)
@@ -578,15 +459,13 @@ def test_within_its_flat_range_a_weight_loses_a_tenth_of_a_point_at_most(
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
 def test_a_plot_changes_no_weight(small: World) -> None:
     small.ok(PLAIN)
-    plain = small.content("out.json")
+    plain = without_command(small.content("out.json"))
     small.ok(PLAIN, "--plot", "surface.png")
-    assert small.content("out.json") == plain
+    assert without_command(small.content("out.json")) == plain
     assert small.content("surface.png").startswith(b"\x89PNG")
 
 
 # Lists that tell little
-
-
 NO_FOLDS = ("--select", "none")
 TUNERS = ("mert", "pro", "expected-bleu")
 
@@ -626,29 +505,7 @@ def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> 
     assert "no alpha is fitted: in no list do both BLEU and the score differ" in found.err
 
 
-@pytest.mark.parametrize("algorithm", TUNERS)
-def test_candidates_that_are_all_alike_leave_the_start(world: World, algorithm: str) -> None:
-    world.draw(1, "xxyy", ())
-    lines = [line.split(" ||| ") for line in world.lines("dev.kbest")]
-    same = {line[0]: world.lines("dev.ref")[int(line[0])] for line in lines}
-    world.write("dev.kbest", [" ||| ".join([t, same[t], *rest]) for t, _, *rest in lines])
-    world.ok(FROM_START, *NO_FOLDS, "--algorithm", algorithm)
-    assert columns(world) == pytest.approx([0.5, 0.25, 0.25])
-    assert made(world)["bleu"] == pytest.approx(100)
-
-
-def test_sentences_of_many_words_are_counted_in_full(small: World) -> None:
-    first, *others = small.lines("dev.kbest")
-    t, text, rest = first.split(" ||| ", 2)
-    small.write("dev.kbest", [f"{t} ||| {text}{' lamp' * 40_000} ||| {rest}", *others])
-    small.weights("start.json", {"LM0": -0.5, "TM0": [0.25, 0.25]})
-    small.ok(PLAIN)
-    assert made(small)["bleu"] == bleu(decoded(small), small.lines("dev.ref")).score
-
-
 # Memory
-
-
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algorithm: str) -> None:
     """Arrays of 64 KiB go to files: the process is larger than the memory it may take."""
@@ -662,7 +519,6 @@ def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algori
 
 
 # The start where none is given
-
 LINEAR = {"LM0": (0.5,), "TM0": (-0.25, 1.5)}
 
 
@@ -757,32 +613,6 @@ def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World)
     world.ok(TUNE.replace("out.json", "out.ini"), "--base", "moses.ini", "--start", "w.json")
 
 
-@pytest.mark.parametrize(("documents", "few"), [("xyzwv" * 3, True), ("abcdefghijklmno", False)])
-def test_few_documents_are_said_to_tell_little(world: World, documents: str, few: bool) -> None:
-    world.draw(5, sorted(documents), ())
-    world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
-    found = world.ok(TUNE, "--start", "bad.json")
-    best = max(made(world)["selection"]["candidates"][1:], key=lambda one: float(one["held_out"]))
-    said = (
-        "few documents, 5: held-out differences have a standard error of about "
-        f"{best['difference_error']:.2f}; tune on 10 or more\n"
-    )
-    assert (said in found.err) == few
-
-
-def test_lengths_of_start_and_tuned_outputs_are_recorded(drawn: World) -> None:
-    drawn.ok(FROM_START)
-    for what, weights in (("start", "start.json"), ("tuned", "out.json")):
-        recorded = made(drawn)["length"][what]
-        output, reference = decoded(drawn, weights=weights), drawn.lines("dev.ref")
-        score = bleu(output, reference)
-        assert recorded["ratio"] == score.sys_len / score.ref_len
-        for name, ratio in recorded["documents"].items():
-            rows = [t for t, own in enumerate(drawn.lines("dev.docs")) if own == name]
-            lengths = [sum(len(text[t].split()) for t in rows) for text in (output, reference)]
-            assert ratio == lengths[0] / lengths[1]
-
-
 def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
     world.draw(2, "vvvwwxxxyyyzzz", ())
     world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
@@ -797,8 +627,6 @@ def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
 
 
 # Held-out documents and replicates
-
-
 def of_documents(world: World, lines: list[str], names: list[str]) -> Any:
     """sacrebleu's score of the lines of some documents."""
     rows = zip(world.lines("dev.docs"), lines, world.lines("dev.ref"), strict=True)
@@ -848,14 +676,6 @@ def test_weights_do_not_depend_on_held_out_documents(drawn: World, options: str)
     assert other["provenance"]["held_out"]["bleu"] != held["bleu"]
 
 
-def test_a_seed_decides_which_documents_are_held_out(small: World) -> None:
-    held = set[str]()
-    for seed in range(5):
-        small.ok(PLAIN, "--hold-out", 0.01, "--seed", seed)
-        held.add(*made(small)["held_out"]["documents"])
-    assert held == {"y", "z"}
-
-
 def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(drawn: World) -> None:
     """Documents and seeds as numpy draws them from the seed; each with as much effort."""
     drawn.ok(PLAIN, "--replicates", 2, "--seed", 5)
@@ -887,8 +707,6 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(dr
 
 
 # Runs that were stopped
-
-
 def draw_separable(world: World) -> list[str]:
     """Lists to which no alpha can be fitted, so that --strict ends a run after its searches.
 
@@ -914,9 +732,7 @@ SEARCHED = [PAIRS, "--algorithm pro", "--replicates 2 --select none"]
 
 
 @pytest.mark.parametrize("options", SEARCHED)
-def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
-    world: World, options: str
-) -> None:
+def test_searches_of_a_failed_run_are_kept_for_the_next(world: World, options: str) -> None:
     first = draw_separable(world)
     command = f"{FROM_START} --features same,TM0 --length-ratio free {options}"
     plain = world.ok(command, RERANK_CACHE="one")
@@ -958,9 +774,7 @@ class Worth(SentenceMetric):
 """
 
 
-def test_searches_for_a_metric_of_another_package_are_kept_by_its_values(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searches_are_kept_by_metric_values(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """--strict ends the first run after its searches: without a match no alpha can be fitted."""
     world.draw(2, "vvwwxxyyzz", ())
     world.write("dev.ref", ["unheard"] * 10)

@@ -3,8 +3,6 @@
 Truth: sacrebleu's scores of what `rerank decode` writes, of all lines and of each document.
 """
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -78,7 +76,7 @@ def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> No
 
 
 @pytest.mark.parametrize("name", [*OBJECTIVES][1::2])
-def test_no_weights_of_two_features_are_better_than_those_found(small: World, name: str) -> None:
+def test_no_weights_of_two_features_are_better(small: World, name: str) -> None:
     objective = OBJECTIVES[name]
     found = small.ok(FREE, "--starts", 2, *objective.options)
     every = [objective.value(small, one) for one in every_choice(small, ["LM0", "TM0"])]
@@ -120,8 +118,6 @@ def test_numbers_of_another_tool_are_maximised(small: World) -> None:
 
 
 # Prices
-
-
 def cosine(world: World, weights: list[float]) -> float:
     """Of weights with the start weights that are not 0, in units of deviations within lists."""
     lists: dict[str, list[list[float]]] = {}
@@ -137,9 +133,7 @@ def cosine(world: World, weights: list[float]) -> float:
 
 @pytest.mark.parametrize("tm", [[0.25, 0.25], [0.25, 0]], ids=["all", "one free"])
 @pytest.mark.parametrize("price", [0.5, 20.0])
-def test_leaving_the_direction_of_the_start_has_its_price(
-    drawn: World, price: float, tm: list[float]
-) -> None:
+def test_leaving_the_direction_has_a_price(drawn: World, price: float, tm: list[float]) -> None:
     drawn.weights("start.json", {"LM0": 0.5, "TM0": tm})
     found = drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
     truth = bleu(decoded(drawn), drawn.lines("dev.ref")).score
@@ -190,9 +184,7 @@ DEFAULTS = [  # and names of objectives
 
 
 @pytest.mark.parametrize(("options", "name"), DEFAULTS, ids=[options for options, _ in DEFAULTS])
-def test_a_weights_file_names_its_objective_with_the_documented_prices(
-    drawn: World, options: str, name: str
-) -> None:
+def test_a_weights_file_names_objective_and_prices(drawn: World, options: str, name: str) -> None:
     found = drawn.ok(FROM_START, *options.split())
     assert made(drawn)["objective"] == name
     assert f"maximised: {name}\n" in found.err

@@ -133,9 +133,7 @@ def test_only_the_values_of_the_weights_given_change(world: World) -> None:
     assert "appended" not in run.err
 
 
-def test_what_the_section_lacks_is_appended_with_a_warning_and_alpha_is_a_comment(
-    world: World,
-) -> None:
+def test_what_the_section_lacks_is_appended_and_alpha_is_a_comment(world: World) -> None:
     world.write("m.ini", "[weight]\nLM0= 1 # was 1\n\n[threads]\n4\n")
     world.weights("w.json", {"rnn": 0.5, "LM0": 0.5}, sparse={"tag_x": -1.0}, alpha=3.0)
     run = world.ok("weights w.json --to moses-ini --base m.ini --out new.ini")
@@ -150,8 +148,6 @@ def test_what_the_section_lacks_is_appended_with_a_warning_and_alpha_is_a_commen
 
 
 # The names of a list
-
-
 def decoded(world: World, weights: str, features: str, more: str = "") -> tuple[list[str], str]:
     """Totals of a list of one candidate and its mirror image, and the warnings."""
     world.write("w", weights)
@@ -178,9 +174,7 @@ def decoded(world: World, weights: str, features: str, more: str = "") -> tuple[
         ("UnknownWordPenalty0= 1\nLM0= 3\n", "UnknownWordPenalty0= 100 LM0= 10", 130),
     ],
 )
-def test_weights_go_to_the_features_of_the_list(
-    weights: str, features: str, total: float, world: World
-) -> None:
+def test_weights_go_to_features(weights: str, features: str, total: float, world: World) -> None:
     assert decoded(world, weights, features)[0] == [str(total)] * 2
 
 

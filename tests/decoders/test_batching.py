@@ -1,7 +1,5 @@
 """Documents searched in batches: the results of each alone, and one call for each round."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,8 +9,6 @@ from decoders.arrays import Unary, WeightedSum
 from decoders.batching import run_batch
 from decoders.beam import beam, greedy
 from decoders.problem import Answer, Array, Chain, DocumentProblem, Floats, Indices, ScoreError
-
-START = np.zeros(1, dtype=np.intp)
 
 
 class Recording(Chain):
@@ -28,13 +24,13 @@ class Recording(Chain):
         return np.zeros((self.lengths[t - 1] if t else 1, self.lengths[t]))
 
     @classmethod
-    def extend_together(cls, requests: Sequence[tuple[Recording, Indices, int]]) -> list[Answer]:
+    def extend_together(cls, requests: Sequence[tuple["Recording", Indices, int]]) -> list[Answer]:
         requests[0][0].calls.append([(problem.name, t, len(s)) for problem, s, t in requests])
         return super().extend_together(requests)
 
     @classmethod
     def rescore_together(
-        cls, requests: Sequence[tuple[Recording, Indices, int, int]]
+        cls, requests: Sequence[tuple["Recording", Indices, int, int]]
     ) -> list[Array]:
         requests[0][0].calls.append([(problem.name, -t, len(p)) for problem, p, t, _ in requests])
         return super().rescore_together(requests)
@@ -57,7 +53,6 @@ def test_requests_of_one_round_arrive_as_one_call_also_those_of_parts_of_sums() 
 
 
 # Faults
-
 FINE = Unary([np.zeros(2), np.zeros(2)])
 NAN, INF = (Unary([np.zeros(2), np.array([0, value])]) for value in (np.nan, np.inf))
 
@@ -67,9 +62,7 @@ NAN, INF = (Unary([np.zeros(2), np.array([0, value])]) for value in (np.nan, np.
     [(NAN, None), (WeightedSum([(0, NAN), (1, FINE), (2, INF)]), 2)],
     ids=["found by the search", "found by the sum"],
 )
-def test_a_fault_names_the_problem_beside_sentence_candidate_and_part(
-    bad: DocumentProblem, part: int | None
-) -> None:
+def test_a_fault_names_the_problem_and_place(bad: DocumentProblem, part: int | None) -> None:
     summed = WeightedSum([(1, FINE), (1, FINE), (1, FINE)])
     problems = [Unary([]), Unary([np.zeros(2)]), summed, FINE, bad, FINE]
     with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1") as caught:

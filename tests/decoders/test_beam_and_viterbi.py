@@ -1,7 +1,5 @@
 """Greedy, beam and Viterbi search against enumeration; a hypothesis for each candidate (eq. 18)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -25,7 +23,7 @@ from support.problems import (
 
 from decoders.arrays import HistoryTable, Pairwise, Unary, WeightedSum
 from decoders.batching import path_score
-from decoders.beam import beam, full_width, greedy, recombine, survivors, top_positions
+from decoders.beam import beam, full_width, greedy, survivors
 from decoders.problem import (
     Array,
     Chain,
@@ -62,8 +60,6 @@ def test_exact_searches_list_what_enumeration_lists_in_the_same_order(
 
 
 # By hand
-
-
 def test_each_context_is_scored_once_and_each_matrix_asked_for_once() -> None:
     class Counting(Pairwise):
         def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
@@ -91,43 +87,7 @@ def test_what_is_worse_than_the_best_by_more_than_the_threshold_is_dropped() -> 
     assert len(beam(impossible, width=2, threshold=0, n_best=2)) == 2
 
 
-# Parts
-
-
-@given(
-    scores=st.lists(st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30),
-    width=st.integers(1, 35),
-)
-def test_top_positions_are_the_first_of_a_stable_sort(scores: list[float], width: int) -> None:
-    ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:width]
-    assert top_positions(np.array(scores), width).tolist() == sorted(ranked)
-
-
-@given(
-    seed=SEEDS,
-    shape=st.tuples(st.integers(1, 4), st.integers(1, 8)),
-    width=st.none() | st.integers(1, 9),
-    n_best=st.integers(1, 5),
-)
-def test_recombination_keeps_the_best_few_of_the_best_groups(
-    seed: int, shape: tuple[int, int], width: int | None, n_best: int
-) -> None:
-    draws = rng(seed)
-    scores = draws.choice([-np.inf, -1.0, 0.0, 0.5], size=shape)
-    tails = np.unique(draws.integers(4, size=shape[1]), return_inverse=True)[1]
-    groups: dict[tuple[int, int], list[int]] = {}  # in the order of their best
-    for place in sorted(range(scores.size), key=lambda i: (-scores.flat[i], i)):
-        row, column = divmod(place, shape[1])
-        groups.setdefault((row, int(tails[column])), []).append(place)
-    best = list(groups.values())[:width]
-    kept, dropped = recombine(scores, tails, width=width, n_best=n_best)
-    assert kept.tolist() == sorted(place for group in best for place in group[:n_best])
-    assert dropped == (len(best) < len(groups))
-
-
 # What exact search costs, and what it refuses
-
-
 class Expensive(Chain):
     """Lists too long for their order; never scored."""
 
@@ -160,14 +120,6 @@ def test_exact_search_serves_what_it_can_afford() -> None:
             viterbi(problem, n_best=n_best)
 
 
-@pytest.mark.parametrize(
-    ("width", "n_best", "threshold"), [(0, 1, 0), (4, 0, 0), (4, 1, -0.5), (4, 1, np.nan)]
-)
-def test_invalid_options_of_a_beam_are_refused(width: int, n_best: int, threshold: float) -> None:
-    with pytest.raises(ValueError, match="width and n_best of at least 1 and a threshold"):
-        beam(Unary([]), width=width, n_best=n_best, threshold=threshold)
-
-
 def test_invalid_scores_are_refused_by_sentence_even_where_no_path_would_go() -> None:
     class Wrong(Unary):
         def pairwise(self, t: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -180,7 +132,6 @@ def test_invalid_scores_are_refused_by_sentence_even_where_no_path_would_go() ->
 
 
 # One hypothesis for each candidate: the best, drawn, or the mean
-
 RNG = rng(0)  # where nothing is drawn
 every_merge = pytest.mark.parametrize("merge", ["max", "sample", "mean"])
 
@@ -265,9 +216,7 @@ def test_drawn_hypotheses_follow_their_weights_at_scale_alpha() -> None:
 
 
 @every_merge
-def test_any_merge_leaves_the_only_path_and_first_candidates_where_none_is_possible(
-    merge: str,
-) -> None:
+def test_any_merge_leaves_the_only_path_and_first_candidates(merge: str) -> None:
     only = Unary([np.array([-0.5])] * 300)
     assert survivors(only, rng=rng(), merge=merge, alpha=1.0) == Path((0,) * 300, -150.0)
     problem = Pairwise([np.array([[0, 1.0]]), np.full((2, 2), -np.inf), np.array([[0, 1.0]] * 2)])

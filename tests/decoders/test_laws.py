@@ -1,7 +1,5 @@
 """The laws of decoders: ours keep them, and a decoder that breaks one is caught."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 from tables, so that one seed in a thousand would fail. The seeds are fixed.
 """
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from collections.abc import Sequence
@@ -36,7 +34,7 @@ from decoders.beam import draw_paths, random_beam
 from decoders.ffbs import ffbs
 from decoders.marginals import is_chain, marginals, max_marginals
 from decoders.problem import Array, Indices, Path, ScoreError, UnsuitedDecoder
-from decoders.result import SearchResult, ranked
+from decoders.result import SearchResult
 from decoders.smc import RESAMPLING, particle_filter, smc
 from decoders.viterbi import exhaustive
 
@@ -49,8 +47,6 @@ def draws_of(found: SearchResult) -> list[list[int]]:
 
 
 # Exact sums on order 0 and 1
-
-
 @given(
     lengths=LENGTHS, order=st.integers(0, 1), seed=SEEDS, alpha=st.sampled_from([0.1, 1.0, 3.0]),
     values=st.sampled_from([(-np.inf, -1.0, 0.0, 0.75), (-np.inf,) * 4 + (0.5,), (-99.0, 5, 80)]),
@@ -92,8 +88,6 @@ def test_at_order_0_no_matrix_of_pairs_is_made() -> None:
 
 
 # Draws
-
-
 @pytest.mark.parametrize("order", [0, 1])
 def test_on_order_0_and_1_ffbs_draws_by_the_exact_probabilities(order: int) -> None:
     problem = random_problem(order, (3, 2, 3), rng(3))
@@ -106,9 +100,7 @@ def test_on_order_0_and_1_ffbs_draws_by_the_exact_probabilities(order: int) -> N
 
 
 @pytest.mark.parametrize(("order", "lag"), [(2, None), (2, 4), (None, 4)])
-def test_with_many_particles_and_a_sufficient_lag_ffbs_draws_by_the_probabilities(
-    order: int | None, lag: int | None
-) -> None:
+def test_ffbs_of_many_particles_is_exact(order: int | None, lag: int | None) -> None:
     # 10^6 particles hold every prefix, its weight to a standard error of some 10^-3 of itself:
     # to 4,000 draws that adds 4,000 · 10^-6 to χ², nothing beside the quantile
     problem = random_problem(order, (2, 3, 2, 1), rng(7))
@@ -160,8 +152,6 @@ def test_without_a_possible_path_the_first_candidates_come_out(
 
 
 # Particle filters
-
-
 @pytest.mark.parametrize(
     ("scheme", "ess_threshold", "temper"),
     [  # each scheme with each threshold and each schedule; each pair of these with some scheme
@@ -170,9 +160,7 @@ def test_without_a_possible_path_the_first_candidates_come_out(
         for i in range(3)
     ],
 )
-def test_the_mean_evidence_of_a_particle_filter_is_the_normaliser(
-    scheme: str, ess_threshold: float, temper: float
-) -> None:
+def test_mean_evidence_is_the_normaliser(scheme: str, ess_threshold: float, temper: float) -> None:
     draws, runs, resampled = rng(16), 300, 0
     tables = [draws.normal(scale=0.8, size=(3, 2, 3)[: t + 1]) for t in range(3)]
     tables[1][2] = tables[2][0, 1] = -np.inf  # two ways into nothing
@@ -227,21 +215,7 @@ def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
     assert 0 < posterior.marginals[0][0] < 1
 
 
-def test_tempering_grows_by_equal_steps_to_the_scale() -> None:
-    for temper, sentences, scales in (
-        (0.25, 4, (0.25, 0.5, 0.75, 1)),
-        (0, 3, (0, 0.5, 1)),
-        (0, 1, (1,)),
-    ):
-        problem = Unary([np.array([1.0])] * sentences)
-        run = particle_filter(problem, alpha=2.0, rng=rng(), temper=temper)
-        weights = [2 * scale * n for n, scale in enumerate(scales, 1)]
-        assert [float(g.log_weights[0]) for g in run.generations] == pytest.approx(weights)
-
-
 # Beams with Gumbel noise
-
-
 @pytest.mark.parametrize("width", [2, 3])
 def test_on_order_1_a_random_beam_draws_paths_without_replacement(width: int) -> None:
     problem = Pairwise([np.array([[0.0, 0.5]]), np.array([[1.0, 0], [-0.5, 0.25]])])
@@ -286,46 +260,9 @@ def test_possible_paths_are_drawn_before_impossible_ones() -> None:
 
 
 # Lists of draws, and what is refused
-
-
-@given(
-    rows=st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=20),
-    n_best=st.integers(1, 30),
-)
-def test_paths_are_ranked_by_score_and_then_from_the_last_sentence(
-    rows: list[tuple[int, ...]], n_best: int
-) -> None:
-    scores = [sum(row) % 3 / 2 for row in rows]  # many are equal
-    expected = sorted(
-        {Path(row, score) for row, score in zip(rows, scores, strict=True)},
-        key=lambda path: (-path.score, path.choices[::-1]),
-    )
-    assert ranked(np.array(rows), np.array(scores), n_best) == tuple(expected[:n_best])
-
-
 ONE: Any = Unary([np.zeros(2)])
 POISONED = Unary([np.zeros(2), np.array([0, np.nan])])
 SECOND = HistoryTable([np.zeros(2)], order=2)
-REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    *((ffbs, {name: 0}, "expected") for name in ("samples", "lag", "alpha", "n_best")),
-    *((smc, {"ess_threshold": value}, "expected particles") for value in (-0.1, 1.5)),
-    *((smc, {"temper": value}, "expected particles") for value in (-0.1, 1.1)),
-    (smc, {"particles": 0}, "expected particles"),
-    (smc, {"resampling": "best"}, "'best'; there are systematic, stratified, residual, multinomi"),
-    (smc, {"lag": 0}, "a lag of at least 1"),
-    *((smc, {"alpha": alpha}, "scale alpha above 0") for alpha in (0.0, math.nan, math.inf)),
-    (random_beam, {"width": 4, "n_best": 0}, "1 <= n_best <= width"),
-    (random_beam, {"width": 4, "n_best": 5}, "1 <= n_best <= width, found n_best 5, width 4"),
-    (random_beam, {"width": 1, "alpha": -1.0}, "scale alpha above 0"),
-]
-
-
-@pytest.mark.parametrize(
-    ("decoder", "options", "message"), REFUSED, ids=lambda v: v if isinstance(v, str) else None
-)
-def test_invalid_options_are_refused(decoder: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        decoder(ONE, rng=rng(), **{"alpha": 1.0, **options})
 
 
 def test_exact_sums_refuse_other_orders_scales_and_invalid_scores() -> None:

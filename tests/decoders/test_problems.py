@@ -1,7 +1,5 @@
 """Problems: what they score, by the definition; enumeration; what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -101,15 +99,6 @@ def test_enumeration_takes_a_million_paths_and_refuses_more_with_their_number() 
         exhaustive(Unary([np.zeros(k) for k in (101, 99, 101)]))
 
 
-def test_checked_scores_are_float64_copied_only_where_they_must_be() -> None:
-    scores = np.array([-np.inf, 0.5], np.float32)
-    assert checked(scores, 0, shape=(2,)).dtype == np.float64
-    assert checked(scores, 0, shape=(2,)).tolist() == [-np.inf, 0.5]
-    assert checked(TABLE.tables[0], 0, shape=(2,)) is TABLE.tables[0]
-    assert checked_sums(np.array([0, -np.inf], dtype=np.float32), 3, 2).dtype == np.float64
-    assert checked_sums(np.zeros(0), 3, 0).size == 0
-
-
 def numbered(value: float) -> DocumentProblem:
     return Pairwise([np.zeros((1, 2)), np.array([[0, value], [0, 0]])])
 
@@ -121,11 +110,8 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "matrix for vector": (ScoreError, lambda: Unary([np.zeros(2), np.zeros((1, 2))]), "ce 1 .* fo"),
     "rows": (ScoreError, lambda: Pairwise([np.zeros((1, 2)), np.zeros((3, 2))]), "sentence 1 "),
     "table": (ScoreError, lambda: HistoryTable([np.zeros(2), np.zeros((3, 2))]), "sentence 1 "),
-    "table of another order": (
-        ScoreError,
-        lambda: HistoryTable([np.zeros(2), np.zeros((2, 3)), np.zeros((2, 3, 2))], 1),
-        r"^sentence 2 .*shape \(3, K_t\) .* found \(2, 3, 2\)",
-    ),
+    "table of another order": (ScoreError, lambda: HistoryTable([np.zeros(2), np.zeros((2, 3)),
+        np.zeros((2, 3, 2))], 1), r"^sentence 2 .*shape \(3, K_t\) .* found \(2, 3, 2\)"),
     "path too short": (ValueError, lambda: path_score(PAIRS, (1,)), "expected 2 choices, found 1"),
     "choice too high": (ValueError, lambda: path_score(PAIRS, (0, 3)), "no candidate 3"),
     "choice below 0": (ValueError, lambda: follow(PAIRS, (-1, 0)), "no candidate -1"),
@@ -135,16 +121,10 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "mean": (UnsuitedDecoder, lambda: TABLE.average(None, np.ones((1, 2))), "no mean; merge by ma"),
     "scores within": (UnsuitedDecoder, lambda: TABLE.scores_within([0, 0]), "within a path"),
     "initial in reverse": (UnsuitedDecoder, TURNED.initial, "search the reversed problem"),
-    "extend in reverse": (
-        UnsuitedDecoder,
-        lambda: TURNED.extend(None, 0),
-        "search the reversed pr",
-    ),
-    "select in reverse": (
-        UnsuitedDecoder,
-        lambda: TURNED.select(None, PATHS[0], PATHS[0]),
-        "search the reversed problem",
-    ),
+    "extend in reverse": (UnsuitedDecoder, lambda: TURNED.extend(None, 0),
+        "search the reversed pr"),
+    "select in reverse": (UnsuitedDecoder, lambda: TURNED.select(None, PATHS[0], PATHS[0]),
+        "search the reversed problem"),
     "no scores": (ScoreError, lambda: checked(np.zeros((1, 0)), 4, shape=(1, 0)), "leave the sent"),
     "shape": (ScoreError, lambda: checked(np.zeros((3, 1)), 4, shape=(1, 3)), r"sentence 4 .*\(1,"),
     "sum that is NaN": (ScoreError, lambda: checked_sums(np.array([0, np.nan]), 3, 2), "3 .*s NaN"),
@@ -153,7 +133,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "NaN": (ScoreError, lambda: numbered(np.nan).rescore(PATHS, 0, 1), "^sentence 1, candidate 1 "),
     "+inf": (ScoreError, lambda: exhaustive(numbered(np.inf)), r"^sentence 1, candidate 1 .*\+inf"),
     "list of no paths": (ValueError, lambda: exhaustive(PAIRS, n_best=0), "n_best >= 1"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("fault", "call", "message"), REFUSED.values(), ids=REFUSED)

@@ -1,7 +1,5 @@
 """Documents searched from the last sentence to the first, or in both directions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 
@@ -27,7 +25,7 @@ from decoders.arrays import HistoryTable, WeightedSum
 from decoders.batching import conditional_scores, path_score
 from decoders.problem import Array, DocumentProblem, ScoreError
 from decoders.result import Direction
-from decoders.reversal import ReversedUtility, direction_of, own_scores, reversed_problem
+from decoders.reversal import direction_of, own_scores, reversed_problem
 from decoders.search import decode, decode_all
 from decoders.sweeps import best_starts
 from decoders.table import DECODERS, Options
@@ -57,12 +55,8 @@ def both(one: DocumentProblem, other: DocumentProblem, weight: float = 1.0) -> W
 
 
 # Reversed problems
-
-
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
-def test_paths_keep_their_scores_and_two_reversals_are_none(
-    lengths: list[int], order: int | None, seed: int
-) -> None:
+def test_paths_keep_their_scores_reversed(lengths: list[int], order: int | None, seed: int) -> None:
     problem = random_problem(order, lengths, rng(seed), VALUES)
     turned = reversed_problem(problem)
     assert tuple(turned.lengths) == tuple(lengths)[::-1]
@@ -91,9 +85,7 @@ def test_rescoring_says_what_a_change_inside_a_path_is_worth(
 
 
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
-def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
-    lengths: list[int], order: int | None, seed: int
-) -> None:
+def test_own_scores_have_their_context(lengths: list[int], order: int | None, seed: int) -> None:
     class Within(HistoryTable):
         causal = False
 
@@ -113,8 +105,6 @@ def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
 
 
 # Directions
-
-
 @pytest.mark.parametrize(
     ("names", "expected", "order"),
     [
@@ -130,9 +120,7 @@ def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
 )
-def test_the_direction_follows_from_what_sentences_depend_on(
-    names: list[str], expected: str, order: int | None
-) -> None:
+def test_directions_follow_dependence(names: list[str], expected: str, order: int | None) -> None:
     unweighted = (0.0, PARTS["later"]) if expected == "forward" else (0.0, PARTS["earlier"])
     problem = WeightedSum([*((1.0, PARTS[name]) for name in names), unweighted])
     assert direction_of(problem) is Direction(expected)
@@ -141,13 +129,9 @@ def test_the_direction_follows_from_what_sentences_depend_on(
 
 
 # Searches in reverse order
-
-
 @pytest.mark.parametrize("name", sorted(DECODERS))
 @pytest.mark.parametrize("order", [0, 1, 2, None])
-def test_a_reversed_problem_is_searched_as_the_problem_that_it_reverses(
-    name: str, order: int | None
-) -> None:
+def test_a_reversed_problem_is_searched_as_the_other(name: str, order: int | None) -> None:
     if not DECODERS[name].serves(order):
         return
     problems = [
@@ -180,9 +164,7 @@ def test_equal_paths_of_a_reversed_search_are_decided_from_the_first_sentence() 
 
 
 @pytest.mark.parametrize(("faulty", "sentence"), [(0, 2), (1, 1), (2, 0)])
-def test_a_fault_of_a_reversed_search_is_located_in_the_document(
-    faulty: int, sentence: int
-) -> None:
+def test_a_fault_of_a_reversed_search_has_its_place(faulty: int, sentence: int) -> None:
     tables = [np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2, 2))]
     good = WeightedSum([(1.0, reversed_problem(HistoryTable([np.zeros(2)], None)))])
     tables[faulty][..., 1] = np.nan
@@ -193,21 +175,7 @@ def test_a_fault_of_a_reversed_search_is_located_in_the_document(
     assert (fault.position, fault.sentence, fault.candidate, fault.part) == (1, sentence, 1, 0)
 
 
-def test_the_utility_of_a_reversed_problem_counts_sentences_from_the_last() -> None:
-    class Places:
-        def expected(self, t: int, marginals: Array) -> Array:
-            return marginals + t
-
-        def words(self, t: int) -> Array:
-            return np.array([float(t)])
-
-    turned = ReversedUtility(Places(), 5)
-    assert (turned.expected(1, np.zeros(2)).tolist(), turned.words(0).tolist()) == ([3, 3], [4])
-
-
 # Both directions: sweeps
-
-
 ONE, OTHER = (unbounded([3, 2, 3, 2][::step], 7, VALUES) for step in (1, -1))
 
 

@@ -1,7 +1,5 @@
 """Decoding by name: arguments, what is proved and what is known, many documents at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -169,8 +167,6 @@ def test_a_gap_between_impossible_paths_is_zero_and_to_a_possible_one_infinite()
 
 
 # Many documents at once
-
-
 def test_decoding_all_chooses_a_decoder_for_each() -> None:
     together = found_by("auto", [SECOND, Unary([]), TABLE])
     assert [result.decoder for result in together] == ["viterbi", "viterbi", "beam"]

@@ -1,7 +1,5 @@
 """Sweeps: never worse than the start, fixed where they end, and Gibbs' target kept."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -23,7 +21,7 @@ from decoders.arrays import HistoryTable, Unary
 from decoders.batching import path_score
 from decoders.beam import beam
 from decoders.problem import Array, Indices, Path, ScoreError
-from decoders.sweeps import MAX_MOVES, sweep, sweeps
+from decoders.sweeps import sweep, sweeps
 from decoders.viterbi import exhaustive
 
 RNG = rng(0)  # where nothing is drawn
@@ -80,8 +78,6 @@ def test_a_gibbs_sweep_keeps_the_target(order: int | None) -> None:
 
 
 # By hand
-
-
 def test_equal_moves_leave_a_path_where_it_is() -> None:
     problem = Unary([np.array([1.0, 1, 0]), np.zeros(2)])
     assert sweeps(problem, rng=RNG, start=[1, 1]) == Path((1, 1), 1.0)
@@ -129,19 +125,3 @@ def test_invalid_sums_are_refused_by_sentence(value: float) -> None:
 
     with pytest.raises(ScoreError, match=r"^sentence \d .*from here on is"):
         sweeps(Poisoned([np.zeros(2), np.zeros(2)]), rng=RNG)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"block": 0}, "expected a block of at least 1"),
-        ({"horizon": -1}, "expected a block of at least 1"),
-        ({"gibbs": 1}, "Gibbs sweeps need a scale alpha"),
-        ({"gibbs": 1, "alpha": 0.0}, "scale alpha above 0"),
-        ({"start": [0]}, "expected 20 choices, found 1"),
-        ({"block": 17}, rf"131,072 combinations .* {MAX_MOVES:,}"),
-    ],
-)
-def test_invalid_options_are_refused(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        sweeps(Unary([np.zeros(2)] * 20), rng=RNG, **options)  # type: ignore[arg-type]

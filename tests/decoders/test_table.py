@@ -1,9 +1,6 @@
-"""The table of decoders: what its rows say, the choice of one, and which options each uses."""
-
-from __future__ import annotations
+"""The table of decoders: the choice of one, and which options each uses."""
 
 import dataclasses
-import inspect
 from typing import Any
 
 import numpy as np
@@ -13,14 +10,14 @@ from support.problems import BothSides, ExactMatch, pairs, second, unary, unboun
 from decoders.arrays import Unary
 from decoders.laws import SCALED
 from decoders.problem import Chain, DocumentProblem, UnsuitedDecoder
-from decoders.search import ScaleMissing, decode
-from decoders.table import DECODERS, Options, choose, named
+from decoders.search import decode
+from decoders.table import DECODERS, Options, choose
 
 UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second))
 TABLE = unbounded((3, 3, 3), 11)
 BOTH = BothSides([np.zeros(2)] * 2, 1.0)
-LISTING = ("viterbi", "beam", "random-beam", "smc", "ffbs", "exhaustive")
-SAMPLING = ("random-beam", "smc", "ffbs", "mbr")
+
+
 VALUES: dict[str, Any] = {  # of every option that decoders take
     "width": 4, "threshold": 2.0, "merge": "max", "particles": 3, "resampling": "residual",
     "ess_threshold": 0.5, "temper": 0.5, "samples": 4, "lag": 1, "block": 1, "horizon": 1,
@@ -36,61 +33,7 @@ class Expensive(Chain):
     order = 2
 
 
-ALWAYS = {"", "0", "1", "max", "sample", "mean"}
-FACTS = {  # highest order served and exact (3: unbounded, −1: none), what makes it need a scale
-    "greedy": (3, 0, set()),
-    "viterbi": (2, 2, set()),
-    "beam": (3, 0, set()),
-    "survivors": (3, 1, {"sample", "mean"}),
-    "random-beam": (3, -1, ALWAYS),
-    "smc": (3, -1, ALWAYS),
-    "ffbs": (3, -1, ALWAYS),
-    "mbr": (3, -1, ALWAYS),
-    "sweeps": (3, 0, {"1"}),
-    "exhaustive": (3, 3, set()),
-}
-
-
-@every_decoder
-def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(name: str) -> None:
-    row, (served, exact, scaled) = DECODERS[name], FACTS[name]
-    assert [row.serves(order) for order in (0, 1, 2, None)] == [n <= served for n in range(4)]
-    assert [row.exact(order) for order in (0, 1, 2, None)] == [n <= exact for n in range(4)]
-    given: dict[str, dict[str, object]] = {"": {}, "0": {"gibbs": 0}, "1": {"gibbs": 1}}
-    given |= {merge: {"merge": merge} for merge in ("max", "sample", "mean")}
-    assert {key for key, options in given.items() if row.scaled(options)} == scaled
-    assert row.uniform == (name in ("smc", "ffbs", "mbr"))
-    assert row.takes("seed") == (name in {*SAMPLING, "survivors", "sweeps"})
-    taken = inspect.signature(row.load()).parameters
-    keywords = {n for n, p in taken.items() if p.kind == p.KEYWORD_ONLY}
-    assert {*row.options} <= keywords <= {*row.options, "start"}
-
-
-class Visits(Chain):
-    """A problem of order 1, which notes the most histories after which scores are asked for."""
-
-    order, most = 1, 0
-    lengths = tuple(PAIRS.lengths)
-
-    def pairwise(self, t: int) -> Any:
-        return PAIRS.pairwise(t)
-
-    def extend(self, states: Any, t: int) -> Any:
-        self.most = max(self.most, len(states))
-        return super().extend(states, t)
-
-
-@pytest.mark.parametrize("name", ["greedy", "beam", "smc"])
-def test_a_search_of_few_histories_visits_no_more_than_the_row_says(name: str) -> None:
-    problem, row = Visits(), DECODERS[name]
-    options = Options(alpha=1.0, **{k: 2 for k in ("width", "particles") if row.takes(k)})  # type: ignore[arg-type]
-    decode(problem, name, options)
-    assert 1 <= problem.most <= row.histories(options) < min(problem.lengths)
-
-
 # The choice of a decoder
-
-
 @pytest.mark.parametrize(
     ("problem", "n_best", "chosen"),
     [
@@ -100,43 +43,12 @@ def test_a_search_of_few_histories_visits_no_more_than_the_row_says(name: str) -
         (Unary([np.zeros(100)] * 4), 10**6, "beam"),  # so many paths are too expensive for Viterbi
     ],
 )
-def test_auto_is_exact_where_that_is_affordable_else_beam_or_sweeps(
-    problem: DocumentProblem, n_best: int, chosen: str
-) -> None:
+def test_auto_is_exact_where_affordable(problem: DocumentProblem, n_best: int, chosen: str) -> None:
     assert choose(problem, n_best=n_best).name == chosen
     assert choose(problem, chosen).name == chosen
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnsuitedDecoder, match=r"'vitrebi'; did you mean viterbi.*auto, greedy"):
-        choose(UNARY, "vitrebi")
-    with pytest.raises(UnsuitedDecoder, match=r"'xyz'; there are auto, greedy, viterbi"):
-        named("xyz")
-
-
-@every_decoder
-def test_a_decoder_that_does_not_serve_names_those_that_do(name: str) -> None:
-    if name != "sweeps":
-        with pytest.raises(UnsuitedDecoder, match=r"depend on later .*fit: sweeps$"):
-            choose(BOTH, name)
-    else:
-        with pytest.raises(UnsuitedDecoder, match=r"lists of several paths.*fit: none$"):
-            choose(BOTH, name, n_best=2)
-    if name in LISTING:
-        assert choose(UNARY, name, n_best=2).name == name
-    else:
-        with pytest.raises(UnsuitedDecoder, match=rf"several paths.*fit: {', '.join(LISTING)}$"):
-            choose(UNARY, name, n_best=2)
-    if name == "viterbi":
-        with pytest.raises(UnsuitedDecoder, match=r"all earlier .*fit: greedy, beam, .*exhaustive"):
-            choose(TABLE, name)
-    else:
-        assert choose(TABLE, name).name == name
-
-
 # Options
-
-
 @every_decoder
 @pytest.mark.parametrize("option", VALUES)
 def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, option: str) -> None:
@@ -151,43 +63,9 @@ def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, op
     assert takers == [other for other, row in DECODERS.items() if row.takes(option)]
 
 
-@pytest.mark.parametrize("name", ["ffbs", "mbr"])
-@pytest.mark.parametrize("option", ["particles", "lag"])
-def test_options_of_a_particle_filter_are_refused_where_all_paths_are_summed(
-    name: str, option: str
-) -> None:
-    options = dataclasses.replace(SCALED, **{option: VALUES[option]})
-    for problem in (UNARY, PAIRS):
-        with pytest.raises(UnsuitedDecoder, match=f"^{name} uses {option} above order 1"):
-            decode(problem, name, options, utility=ExactMatch())
-    assert decode(SECOND, name, options, utility=ExactMatch()).paths
-
-
 def test_auto_lets_a_width_pass_and_nothing_else() -> None:
     assert decode(PAIRS, "auto", Options(width=3, seed=3, alpha=1.0)).decoder == "viterbi"
     with pytest.raises(UnsuitedDecoder, match="viterbi does not use width"):
         decode(PAIRS, "viterbi", Options(width=3))
     with pytest.raises(UnsuitedDecoder, match="viterbi does not use lag"):
         decode(PAIRS, "auto", Options(lag=3))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *((name, {}) for name in ("random-beam", "smc", "ffbs")),
-        *(("survivors", {"merge": merge}) for merge in ("sample", "mean")),
-        ("sweeps", {"gibbs": 1}),
-    ],
-)
-def test_a_decoder_that_samples_refuses_without_a_scale(name: str, options: Any) -> None:
-    with pytest.raises(ScaleMissing, match=f"^{name} works with p .* needs alpha$"):
-        decode(UNARY, name, Options(**options))
-    assert decode(UNARY, name, Options(scale=0.5, **options)).paths
-
-
-def test_mbr_has_a_scale_of_its_own() -> None:
-    found, fitted, given = (
-        decode(UNARY, "mbr", options, utility=ExactMatch()).log_normaliser
-        for options in (Options(), Options(scale=0.7), Options(alpha=0.7))
-    )
-    assert found == fitted != given

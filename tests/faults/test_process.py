@@ -58,9 +58,7 @@ def test_80_a_closed_pipe_ends_the_work_silently(command: str, world: World) -> 
     assert without_reader(world, command) == (0, b"")
 
 
-def test_80_a_closed_pipe_is_reported_if_other_outputs_are_therefore_not_written(
-    world: World,
-) -> None:
+def test_80_a_closed_pipe_is_reported_if_outputs_are_not_written(world: World) -> None:
     before = world.files()
     code, message = without_reader(world, f"{DECODE} --kbest-out scored.kbest -q")
     assert code == 1

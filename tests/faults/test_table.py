@@ -51,9 +51,7 @@ def run(world: World, fault: Fault, *options: str, command: str = "") -> Outcome
 
 
 @every_fault
-def test_a_fault_is_reported_with_place_and_cure_and_changes_no_file(
-    fault: Fault, world: World
-) -> None:
+def test_a_fault_has_place_and_cure_and_changes_no_file(fault: Fault, world: World) -> None:
     lay_out(world, fault)
     before = world.files()
     found = run(world, fault)
@@ -120,9 +118,7 @@ def test_strict_makes_an_error_of_every_warning(fault: Fault, world: World) -> N
 
 
 @pytest.mark.parametrize("fault", [row for row in FAULTS if row.also], ids=lambda row: row.name)
-def test_other_commands_refuse_what_check_refuses_in_the_same_words(
-    fault: Fault, world: World
-) -> None:
+def test_other_commands_refuse_what_check_refuses_alike(fault: Fault, world: World) -> None:
     lay_out(world, fault)
     before = world.files()
     for command, code in fault.also.items():

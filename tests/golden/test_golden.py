@@ -5,8 +5,6 @@ Where the values come from is the subject of `test_origins.py`. After a wanted c
 `support.golden.CASES`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

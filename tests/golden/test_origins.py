@@ -6,8 +6,6 @@ scalar twins. `tests/commands/test_lm_eval.py` has the same computation for accu
 models, on more models.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -126,8 +124,6 @@ def firsts(world: World) -> list[str]:
 
 
 # Decoding
-
-
 def test_decode_finds_the_best_of_all_paths(small: World) -> None:
     found = [best_path(small, d, WEIGHTS) for d in range(12)]
     summary = json.loads(part("decode", "out.json"))
@@ -198,8 +194,6 @@ def test_explanations_count_what_the_trace_says() -> None:
 
 
 # Evaluation
-
-
 def sums(metric: Any, system: list[str], reference: list[str]) -> np.ndarray[Any, Any]:
     """sacrebleu's statistics of each document, summed."""
     rows = metric._extract_corpus_statistics(system, [reference])
@@ -388,8 +382,6 @@ def test_diversity_is_the_mean_edit_distance_of_all_pairs(small: World) -> None:
 
 
 # Language models
-
-
 def arpa(text: str, end: bool = True) -> tuple[float, int]:
     """log10 p of a sentence under the bigram model, by its definition; number of unknown words."""
     rows = [line.split("\t") for line in ARPA.split("\n") if line.count("\t")]
@@ -450,8 +442,6 @@ def test_pairs_differ_in_the_pronoun_of_the_reference() -> None:
 
 
 # Labels
-
-
 def test_labels_are_those_that_the_texts_were_made_of(small: World) -> None:
     assert lines_of("relations-label", "labels") == [
         *("none", "Comparison", "", "none", "Contingency", "none")
@@ -474,8 +464,6 @@ def test_labels_are_those_that_the_texts_were_made_of(small: World) -> None:
 
 
 # Tables of names
-
-
 def test_lists_have_the_members_of_the_tables() -> None:
     assert [row["name"] for row in stored("list-models.json")] == [*ZOO, *ZOO.families]
     assert [row["name"] for row in stored("list-decoders.json")] == [*DECODERS]
@@ -494,8 +482,6 @@ def test_lists_have_the_members_of_the_tables() -> None:
 
 
 # Formats
-
-
 def leaves(found: Any) -> Iterator[float]:
     if isinstance(found, dict | list):
         for value in found.values() if isinstance(found, dict) else found:

@@ -1,13 +1,10 @@
 """Counts of what BLEU hardly sees in English documents; the truth is counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 from support.world import World
 
 import rerank
-from rerank.metrics import metric
-from rerank.metrics.discourse import Cohesion
+from rerank.registry import METRICS
 
 COUNTS = {  # metric: hypothesis, reference, (matches, items of the hypothesis, of the reference)
     "him-for-he": ("pronouns", "Give it to him .", "He got it .", (2, 2, 2)),
@@ -31,7 +28,7 @@ COUNTS = {  # metric: hypothesis, reference, (matches, items of the hypothesis, 
 
 
 def rows(name: str, hypothesis: str, *references: str) -> list[int]:
-    found = Cohesion() if name == "cohesion" else metric(name)
+    found = METRICS[name]()
     lines = [reference.encode() for reference in references]
     return list(found.statistics([[hypothesis.encode()]], [lines])[0].tolist())
 
@@ -45,20 +42,27 @@ def test_items_are_classes_and_counted_as_by_hand(
 
 def test_repetitions_are_content_words_that_an_earlier_sentence_has() -> None:
     reference = "A dog ran .\nThe dog slept , and the cat\nThe cat saw a dog"
-    assert rows("cohesion", reference, reference) == [3, 3, 3]
-    # a hound once is no repetition; a word twice in one sentence is none either
-    assert rows("cohesion", "A hound ran\nThe dog dog slept\nA dog saw it", reference) == [1, 1, 3]
-    assert rows("cohesion", "hound\nhound\nhound", "cat\ncat\nhound", "hound\nhound\n") == [1, 2, 1]
+    # matches, items of the hypothesis and of the reference; a hound once is no repetition, and a
+    # word twice in one sentence is none either
+    for text, references, (matches, own, others) in (
+        (reference, [reference], (3, 3, 3)),
+        ("A hound ran\nThe dog dog slept\nA dog saw it", [reference], (1, 1, 3)),
+        ("hound\nhound\nhound", ["cat\ncat\nhound", "hound\nhound\nx"], (1, 2, 1)),
+    ):
+        lines = [[*one] for one in zip(*(x.split("\n") for x in references), strict=True)]
+        found = rerank.evaluate({"a": [text.split("\n")]}, [lines], metrics=["cohesion"])
+        score = found.systems[0].metrics["cohesion"].score
+        assert score == pytest.approx(200 * matches / (own + others))
 
 
 def test_references_are_refused_for_their_language_taken_together_not_for_one_document() -> None:
     foreign = [b"wort " * 120, b"und " * 120]
     english = [b"It is he who has seen that dog . " * 60]
     for texts in ([*foreign, *english], [*english, *foreign]):
-        found = metric("pronouns")
+        found = METRICS["pronouns"]()
         rows_of = found.statistics([[text] for text in texts], [[text] for text in texts])
         assert found.scores(rows_of.sum(axis=0)) == pytest.approx(100)
-    found = metric("pronouns")
+    found = METRICS["pronouns"]()
     rows_of = found.statistics([[text] for text in foreign], [[text] for text in foreign])
     with pytest.raises(rerank.RerankError, match="expected English references, found 0%"):
         found.scores(rows_of.sum(axis=0))
@@ -109,9 +113,7 @@ def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: Worl
         lines = (world.folder / name).read_text().splitlines()
         documents[name] = [lines[i : i + 4] for i in range(0, 40, 4)]
     found = rerank.evaluate(
-        {name: documents[name] for name in ("base", "ours")},
-        documents["ref"],
-        metrics=["pronouns"],
+        {name: documents[name] for name in ("base", "ours")}, documents["ref"], metrics=["pronouns"]
     )
     assert found.systems[1].metrics["pronouns"].score == ours["pronouns"]
     assert [*found.systems[1].metrics] == ["bleu", "pronouns"]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import rerank
 from rerank.corpus.kbest import KBest
-from rerank.files.outputs import to_json
 from rerank.formats.laws import check_format
 from rerank.registry import FORMATS
 
@@ -79,9 +78,3 @@ class Altering(Moses):  # type: ignore[misc]
 def test_a_format_that_breaks_the_law_is_found_out(broken: Callable[[], Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_format(broken(), KBest.of([[("a", {"tm": 1.0})]]))
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_json_never_holds_what_is_no_number(value: float) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        to_json({"scores": [1.0, value]})

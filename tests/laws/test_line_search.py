@@ -5,8 +5,6 @@ Style guide: slopes strictly increase along an envelope; the statistics of an in
 direct rescoring; a factor of the weights changes nothing; no step lowers the value.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -101,9 +99,7 @@ def sums_at(pool: Pool, lists: list[list[Line]], step: Fraction) -> NDArray[np.i
 
 @settings(max_examples=20)
 @given(st.lists(LISTS, min_size=1, max_size=3), SEEDS)
-def test_every_interval_of_a_line_has_the_statistics_of_direct_rescoring(
-    lists: list[list[Line]], seed: int
-) -> None:
+def test_every_interval_has_statistics_of_rescoring(lists: list[list[Line]], seed: int) -> None:
     pool = pool_of(lists, seed)
     point = point_on(pool)
     if not len(point.features):
@@ -137,9 +133,7 @@ def test_slopes_and_breaks_strictly_increase_along_an_envelope(lines: list[Line]
     ],
     ids=["identical", "parallel", "through a point", "a line below", "a line above"],
 )
-def test_envelopes_of_special_lists(
-    lines: list[Line], slopes: list[int], breaks: list[float]
-) -> None:
+def test_envelopes_of_odd_lists(lines: list[Line], slopes: list[int], breaks: list[float]) -> None:
     line = point_on(pool_of([lines])).line(0)
     assert (np.cumsum(line.changes[line.order][:, 8]) - 7).tolist() == slopes
     assert line.breaks[line.order].tolist() == [-np.inf, *breaks]
@@ -170,8 +164,6 @@ def test_slopes_that_differ_by_rounding_are_parallel() -> None:
 
 
 # The best step
-
-
 @dataclass(frozen=True)
 class Length:
     """An objective without a compiled pass: |words of the output − 12|, negated."""
@@ -257,8 +249,6 @@ def test_no_step_lowers_the_value_where_breaks_of_lists_differ_by_rounding_alone
 
 
 # Documents: exact search for tuning
-
-
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 VECTORS = st.lists(st.integers(-2, 2), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 
@@ -297,7 +287,7 @@ def document_of(seed: int, sizes: list[int], kinds: Sequence[tuple[int, Any]]) -
     ],
     ids=["one", "two", "order 2", "orders 3 and 1", "orders 1 and 2"],
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=SEEDS, sizes=SIZES, weights=VECTORS)
 def test_tables_give_the_path_of_the_decoder_ties_included(
     kinds: Sequence[tuple[int, Any]], seed: int, sizes: list[int], weights: Floats

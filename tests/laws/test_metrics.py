@@ -3,8 +3,6 @@
 The truth is sacrebleu, scipy, closed forms, and enumeration in plain Python.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
@@ -28,33 +26,26 @@ from sacrebleu.metrics.lib_ter import translation_edit_rate
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 from scipy.stats import binomtest, norm
+from support.world import World
 
 import rerank
 import rerank.metrics.significance as significance
-from rerank.metrics import metric
-from rerank.metrics.agreement import SystemAgreement
-from rerank.metrics.bleu import LowercaseBleu
 from rerank.metrics.significance import (
-    SCORES,
     accuracies_of_sets,
     bootstrap,
     bootstrap_p_value,
-    outcomes_of,
     sign_flip_p_value,
     sign_test,
     wilson_interval,
     z_test,
 )
 from rerank.registry import METRICS, UTILITIES
-from rerank.runs.systems import kbest_of
-from rerank.tuning.tuners.gradient import log_bleu as tuned_log_bleu
 
 Rows = NDArray[Any]
 Corpus = tuple[list[str], list[list[str]]]  # hypotheses (T,); references, (T,) of each file
 Texts = Sequence[Sequence[str | None]]  # outputs [sentence][system]
 
 pytestmark = pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # of empty hypotheses
-BLEU_ROWS = metric("bleu")
 WHITE = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace()]
 # Bytes like those of white space (U+0080, U+1681, U+200B, U+2027, U+3001, …), what 13a takes apart,
 # characters of 1 to 4 bytes, and few different letters, so that n-grams repeat and match.
@@ -68,6 +59,13 @@ LINES = st.one_of(
     ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
 )
+
+
+def metric(name: str) -> Any:
+    return METRICS[name]()
+
+
+BLEU_ROWS = metric("bleu")
 
 
 @st.composite
@@ -84,11 +82,20 @@ def rows_of(found: Any, hypotheses: Sequence[str], references: Sequence[Sequence
     return rows
 
 
+Bleu: Any = METRICS["bleu"]
+
+
+class Lowercase(Bleu):  # type: ignore[misc]
+    """As of `evaluate -m bleu-lc`."""
+
+    lowercase = True
+
+
 TRUTHS = [
-    *((METRICS["bleu"](name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),
+    *((Bleu(name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),
     (metric("chrf"), CHRF()),
     (metric("ter"), TER()),
-    *((LowercaseBleu(name), BLEU(tokenize=name, lowercase=True)) for name in ("none", "13a")),
+    *((Lowercase(name), BLEU(tokenize=name, lowercase=True)) for name in ("none", "13a")),
 ]
 every_metric = pytest.mark.parametrize(
     ("found", "truth"), TRUTHS, ids=["none", "13a", "char", "intl", "chrf", "ter", "lc", "lc-13a"]
@@ -97,9 +104,7 @@ every_metric = pytest.mark.parametrize(
 
 @every_metric
 @given(corpora())
-def test_the_score_of_a_sum_of_statistics_is_sacrebleus_corpus_score(
-    found: Any, truth: Any, corpus: Corpus
-) -> None:
+def test_sums_of_statistics_have_sacrebleu_s_score(found: Any, truth: Any, corpus: Corpus) -> None:
     """To the last bit, but for TER, whose negative is larger where a text is better."""
     rows = rows_of(found, *corpus)
     score = found.shown(float(found.scores(rows.sum(axis=0))))
@@ -190,9 +195,7 @@ def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
     ],
     ids=lambda words: str(len(words)),
 )
-def test_edits_with_shifts_are_those_of_sacrebleus_search(
-    hypothesis: list[int], reference: list[int]
-) -> None:
+def test_edits_with_shifts_are_of_sacrebleu(hypothesis: list[int], reference: list[int]) -> None:
     ours, theirs = ([str(word) for word in words] for words in (hypothesis, reference))
     rows = rows_of(metric("ter"), [" ".join(ours)], [[" ".join(theirs)]])
     assert rows[0, 0] == translation_edit_rate(ours, theirs)[0]
@@ -200,9 +203,7 @@ def test_edits_with_shifts_are_those_of_sacrebleus_search(
 
 @settings(max_examples=40)
 @given(st.permutations(range(12)), st.integers(0, 4), st.integers(3, 12))
-def test_edits_of_short_texts_in_another_order_are_those_of_sacrebleu(
-    order: list[int], dropped: int, n_words: int
-) -> None:
+def test_edits_of_turned_texts_are_sacrebleus(order: list[int], dropped: int, n_words: int) -> None:
     ours = [str(n % n_words) for n in order[dropped:]]
     theirs = [str(n % n_words) for n in range(12)]
     rows = rows_of(metric("ter"), [" ".join(ours)], [[" ".join(theirs)]])
@@ -218,9 +219,7 @@ def test_ter_is_the_better_the_smaller_and_never_below_zero() -> None:
 
 
 @every_metric
-def test_nothing_has_no_statistics_and_unequal_numbers_of_sentences_are_refused(
-    found: Any, truth: Any
-) -> None:
+def test_nothing_has_no_statistics_unequal_ones_fail(found: Any, truth: Any) -> None:
     assert found.statistics([], []).shape == (0, found.width)
     assert found.scores(np.zeros(found.width, np.int64)) == 0
     for hypotheses, references in ([[b"a"]], []), ([[b"a"]], [[b"a"], [b"b"]]), ([[b"a"]], [[]]):
@@ -253,8 +252,6 @@ def test_words_of_the_moses_tokenizer_are_those_of_sacremoses() -> None:
 
 
 # Expected utilities
-
-
 def ngrams(text: str) -> list[tuple[str, ...]]:
     """Word n-grams of orders 1 to 4."""
     words = text.split()
@@ -375,8 +372,6 @@ def test_expected_utilities_are_their_definitions(name: str, tmp_path: Path) -> 
 
 
 # Consensus of systems
-
-
 def drawn_outputs(n_systems: int, seed: int) -> list[Texts]:
     """Outputs of documents of one to four sentences; a system may lack some of a document."""
     rng = random.Random(seed)
@@ -443,9 +438,7 @@ def kept_systems(texts: Texts) -> list[Sequence[str | None]]:
 
 
 @pytest.mark.parametrize("n_systems", [2, 3, 4])
-def test_document_consensus_is_the_gain_over_choices_that_no_single_change_betters(
-    n_systems: int, tmp_path: Path
-) -> None:
+def test_document_consensus_is_the_gain_over_best_choices(n_systems: int, tmp_path: Path) -> None:
     documents = drawn_outputs(n_systems, seed=n_systems)
     for texts, found in zip(documents, candidates_of(documents, tmp_path), strict=True):
         values = [{x: f["consensusdocbleu"] for x, f in one.items()} for one in found]
@@ -463,9 +456,7 @@ def test_document_consensus_is_the_gain_over_choices_that_no_single_change_bette
                 assert value == pytest.approx(size * gain, abs=1e-6, rel=1e-6)
 
 
-def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(
-    tmp_path: Path,
-) -> None:
+def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(tmp_path: Path) -> None:
     documents = drawn_outputs(4, seed=9)
     truth = {"bleu": BLEU(tokenize="none", effective_order=True), "chrf": CHRF()}
     for texts, found in zip(documents, candidates_of(documents, tmp_path), strict=True):
@@ -484,19 +475,14 @@ def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(
                     assert features[f"consensus{name}"] == pytest.approx(mean, rel=1e-6, abs=1e-9)
 
 
-def test_system_agreement_is_that_of_the_sentence_and_of_the_system() -> None:
-    documents = []
-    for texts in drawn_outputs(4, seed=5):  # S4 repeats S1, S5 adds to S0
-        lines = [[*line, line[1], line[0] and f"{line[0]} " + "b c a " * 9] for line in texts]
-        documents.append([[one and " ".join(one.split()) for one in line] for line in lines])
-    labels = [f"sys{m}" for m in range(6)]
-    lists = [
-        kbest_of([[None if x is None else x.encode() for x in line] for line in texts], labels)
-        for texts in documents
+def test_system_agreement_is_that_of_the_sentence_and_of_the_system(world: World) -> None:
+    more = " ".join(random.Random(1).choices("abcdefgh", k=27))
+    documents: list[Texts] = [  # S4 repeats S1, S5 adds to S0
+        [[*line, line[1], line[0] and f"{line[0]} {more}"] for line in texts]
+        for texts in drawn_outputs(4, seed=5)
     ]
-    agreement = SystemAgreement(labels[::-1])
-    for one in lists:
-        agreement.add(one)
+    candidates_of(documents, world.folder)
+    rows = iter(world.ok("score --systems systems.xml --agreement").lines)
     chrf, voters = CHRF(beta=1.25), range(4)  # type: ignore[arg-type]  # a whole number by default
 
     def scores(line: Sequence[str | None], text: str, own: int | None) -> list[float]:
@@ -509,20 +495,18 @@ def test_system_agreement_is_that_of_the_sentence_and_of_the_system() -> None:
         means[m] = statistics.fmean(
             x for line in lines if line[m] is not None for x in scores(line, line[m] or "", m)
         )
-    for texts, kbest in zip(documents, lists, strict=True):
-        found, read = agreement.scores(kbest), kbest.texts.to_list()
-        for t, line in enumerate(texts):
-            for row in range(kbest.offsets[t], kbest.offsets[t + 1]):
-                text = read[row].decode()
-                systems = [m for m in range(6) if line[m] == text]
-                own = scores(line, text, next((m for m in systems if m in voters), None))
-                expected = statistics.fmean(own or [0.0]) + max(means[m] for m in systems)
-                assert found[row] == pytest.approx(expected, abs=1e-8)
+    for line in [line for texts in documents for line in texts]:
+        for text in dict.fromkeys(one for one in line if one is not None):
+            _, written, features, *_ = next(rows).split(" ||| ")
+            systems = [m for m in range(6) if line[m] == text]
+            own = scores(line, text, next((m for m in systems if m in voters), None))
+            expected = statistics.fmean(own or [0.0]) + max(means[m] for m in systems)
+            found = float(features.split(" agreement= ")[1].split()[0])
+            assert written == text
+            assert found == pytest.approx(expected, rel=1e-8)
 
 
 # Significance
-
-
 def documents(seed: int, n: int, *, quality: float = 0.5) -> Rows:
     """Random BLEU statistics of n documents, (n, 9); every n-gram matches with `quality`."""
     rng = np.random.default_rng(seed)
@@ -556,17 +540,13 @@ def test_p_of_a_sum_counts_signs(gains: list[int]) -> None:
 @pytest.mark.parametrize(
     ("n", "p"), [(9, None), (10, 2 / 2**10), (20, 2 / 2**20), (21, 1 / 10_001)]
 )
-def test_of_documents_that_all_gain_alike_p_is_the_least_that_there_is(
-    n: int, p: float | None
-) -> None:
+def test_of_documents_that_all_gain_alike_p_is_the_least_there_is(n: int, p: float | None) -> None:
     """Exact up to 20 documents: the observed pattern and its mirror image; never 0 if drawn."""
     system = np.ones((n, 1), dtype=np.int64)
     assert flipped(system, 0 * system) == p
 
 
-def test_p_of_drawn_swaps_is_the_exact_one_but_for_sampling(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_p_of_drawn_swaps_is_exact_but_for_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     both = documents(3, 14), documents(103, 14, quality=0.46)
     exact = flipped(*both, BLEU_ROWS.scores)
     monkeypatch.setattr(significance, "MOST_EXACT", 10)
@@ -575,9 +555,7 @@ def test_p_of_drawn_swaps_is_the_exact_one_but_for_sampling(
     assert 0 < abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / 10_000)
 
 
-def test_the_bootstrap_resamples_documents_and_results_do_not_depend_on_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_bootstrap_resamples_documents_in_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     both = np.stack([documents(6, 7), documents(106, 7)])
     found = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
     drawn = np.random.default_rng(9).integers(7, size=(101, 7))
@@ -642,8 +620,6 @@ def test_the_sign_test_has_the_values_of_the_binomial_distribution(better: int, 
 
 
 # Accuracies
-
-
 @pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (7, 10), (250, 500), (499, 500)])
 def test_intervals_of_accuracies_are_those_of_wilson(successes: int, n: int) -> None:
     truth = binomtest(successes, n).proportion_ci(0.95, method="wilson")
@@ -681,44 +657,3 @@ def test_z_is_the_difference_over_its_standard_error() -> None:
     pattern = np.tile([-1.0, 1.0], 500) * math.sqrt(999 / 1000)
     published = z_test(83.26 + 3.77 * pattern, 75.32 + 4.42 * pattern)
     assert published == pytest.approx((43.2, 0.0), abs=0.05)
-
-
-LOG_PROBS = np.array([[-2.0, -1.0, -40.0], [-3.0, -1.5, -38.0], [-2.5, -0.5, -39.0]])
-ALONE = np.array([-2.0, -1.5, -41.0])
-
-
-def test_scores_of_next_sentences_are_equation_4_however_small_probabilities_are() -> None:
-    """Score = P(D_d | C_c) / (1/k Σ_j P(D_d | C_j)); all three kinds are in test_lm_eval.py."""
-    found = SCORES["normalised"](LOG_PROBS, ALONE)
-    for d, column in enumerate(np.exp(LOG_PROBS).T):
-        assert np.exp(found[:, d]) == pytest.approx(column / (math.fsum(column) / 3))
-    assert SCORES["normalised"](LOG_PROBS - 5000.0, ALONE) == pytest.approx(found, abs=1e-9)
-    same = np.tile([-0.1, -2.7, -1234.5], (3, 1))
-    assert (SCORES["normalised"](same, same[0]) == 0).all()
-
-
-def test_an_outcome_is_a_choice_in_a_row_and_ties_share_it() -> None:
-    scores = np.array([[2.0, 1.0, 2.0], [0.0, -1.0, -2.0], [3.0, 3.0, 3.0]])
-    assert outcomes_of(scores).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]
-    assert outcomes_of(LOG_PROBS).tolist() == [0.0, 1.0, 0.0]
-
-
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_the_gradient_of_log_bleu_is_that_of_finite_differences(
-    seed: int, at_the_kink: bool
-) -> None:
-    """Of sums of a corpus of some hundred words; the kink is that of the brevity penalty."""
-    rng = np.random.default_rng(seed)
-    length = rng.uniform(100, 1000)
-    totals = length * np.array([1.0, 0.9, 0.8, 0.7])
-    matches = totals * np.cumprod(rng.uniform(0.1, 0.9, size=4))
-    here = np.array(
-        [*matches, *totals, length * (1 + 1e-4 if at_the_kink else rng.uniform(0.8, 1.2))]
-    )
-    gradient, unused = np.empty(9), np.empty(9)
-    tuned_log_bleu(here, gradient)
-    for k in range(9):
-        up, down = here.copy(), here.copy()
-        up[k], down[k] = here[k] * (1 + 1e-7), here[k] * (1 - 1e-7)
-        rise = tuned_log_bleu(up, unused) - tuned_log_bleu(down, unused)
-        assert gradient[k] == pytest.approx(rise / (up[k] - down[k]), rel=1e-4, abs=1e-4 / here[k])

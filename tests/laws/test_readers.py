@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.world import Outcome, World
 
-from rerank.formats.row_builder import RowBuilder
 from rerank.formats.token_kernel import read_numbers
 
 KERNEL = "rerank.formats.moses_kernel"
@@ -61,7 +60,6 @@ def candidates(found: Outcome) -> list[tuple[int, dict[str, Any]]]:
 
 
 # Moses
-
 FIRST = b"0 ||| a ||| A= 1 B= 2 3 C= 4 ||| -5"
 COMMON = [
     b"12 ||| a b  ||| A= 1 B= 2 3 C= 4 ||| -5",
@@ -133,9 +131,7 @@ def test_lines_of_the_common_shape_are_read_by_machine_code(
 
 
 @pytest.mark.parametrize("line", DIALECTS)
-def test_every_dialect_has_its_common_shape(
-    line: bytes, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dialects_have_a_shape(line: bytes, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_to_python(world, [line] * 3, monkeypatch) == 0
     both(world, "moses", [line] * 3)
 
@@ -175,9 +171,7 @@ lists = st.lists(usual | sparse | sparse | no_total | st.sampled_from([b"", b" "
 
 @in_world
 @given(lines=lists.map(lambda lines: [b"", FIRST, *lines]))
-def test_compiled_and_general_reader_agree_whatever_a_list_holds(
-    lines: list[bytes], world: World
-) -> None:
+def test_compiled_and_general_reader_agree_on_any_list(lines: list[bytes], world: World) -> None:
     found = candidates(both(world, "moses", lines))
     columns = [line.decode().split("|||") for line in lines if line.strip()]
     kept = [(int(number), text.strip()) for number, text, *_ in columns]
@@ -221,9 +215,7 @@ def test_numbers_have_the_bits_of_python(tokens: list[str], world: World) -> Non
         assert repr(one["features"]["A"]) == repr(one["score"]) == repr(float(token))
 
 
-def test_ten_thousand_random_decimals_have_the_bits_of_python(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_decimals_have_bits_of_python(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     mantissas = rng.uniform(-1, 1, 10_000) * 10 ** rng.uniform(0, 18, 10_000)
     exponents = rng.integers(-30, 30, 10_000)
@@ -240,7 +232,6 @@ def test_ten_thousand_random_decimals_have_the_bits_of_python(
 
 
 # JSON lines
-
 texts = st.text(st.sampled_from('ab "\\\\/é😀\t\n,{}[]:\x01'), max_size=6)
 numbers = st.integers(-5, 5) | st.floats(-1e90, 1e90) | st.sampled_from([1e-300, 0.1, -0.0, 1e22])
 
@@ -294,9 +285,7 @@ ONE = b'{"id": 3, "candidates": [{"text": "a b", "score": -1.5, "features": {"lp
 @example(place=ONE.index(b".5"), byte=ord("e"))
 @example(place=ONE.index(b"a b"), byte=ord("\\"))
 @example(place=ONE.index(b"a b"), byte=ord("\t"))
-def test_both_readers_of_json_lines_find_the_same_faults(
-    place: int, byte: int, world: World
-) -> None:
+def test_both_readers_of_json_lines_find_faults(place: int, byte: int, world: World) -> None:
     changed = bytearray(ONE)
     changed[place] = byte
     both(world, "jsonl", [ONE, bytes(changed), ONE.replace(b"3", b"4")])
@@ -338,31 +327,7 @@ def test_a_fault_on_the_first_line_is_reported_there(line: bytes, world: World) 
     assert found.err.startswith("rerank: list:1: expected ")
 
 
-@pytest.mark.parametrize(
-    ("candidate", "taken"),
-    [
-        ('{"text": "a", "score": -1.5}', 49),
-        ('{"text": "b \\" c", "score": 2, "features": {"x": 1, "y": [1, 2]}}', 49),
-        ('{"text": "a", "score": -1.5, "more": 1}', 0),
-    ],
-)
-def test_candidates_of_one_form_are_added_a_sentence_at_a_time(
-    candidate: str, taken: int, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of the first sentence are added one by one, since the first names the features."""
-    counts, extend = list[int](), RowBuilder.extend
-
-    def counted(*given: Any) -> None:
-        counts.append(len(given[2]))
-        extend(*given)
-
-    monkeypatch.setattr(RowBuilder, "extend", counted)
-    read(world, "jsonl", [f'{{"candidates": [{candidate}, {candidate}]}}'.encode()] * 50)
-    assert counts == [2] * 2 * taken  # it is read twice
-
-
 # Lines of numbers of Moses' extractor
-
 values = st.floats(allow_nan=False, allow_infinity=False).map("{:.6g}".format)
 odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1", "1\t2"])
 
@@ -372,9 +337,7 @@ odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1"
     st.sampled_from([" ", "  "]),
     st.booleans(),
 )
-def test_lines_of_numbers_that_are_taken_are_those_of_float(
-    rows: list[list[str]], blank: str, trailing: bool
-) -> None:
+def test_lines_of_numbers_are_as_floats(rows: list[list[str]], blank: str, trailing: bool) -> None:
     lines = [(blank.join(row) + blank * trailing).encode() for row in rows]
     found, others = read_numbers(lines, 2)
     assert found.shape == (len(rows), 2)

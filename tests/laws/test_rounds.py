@@ -17,10 +17,7 @@ def tuned(values: Iterable[float]) -> tuple[Round, str]:
     """Rounds of these values, the first of them that of the start; each moves a weight by 1."""
     remaining = enumerate(values)
     lists: Any = SimpleNamespace(
-        contextual=[0],
-        after=lambda path: None,
-        choose=lambda weights: None,
-        sums=lambda path: SUMS,
+        contextual=[0], after=lambda path: None, choose=lambda weights: None, sums=lambda path: SUMS
     )
 
     def optimise(*_: Any) -> Any:

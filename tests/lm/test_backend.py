@@ -59,13 +59,6 @@ def test_on_cuda_two_threads_work_ahead_in_order_and_errors_come_in_turn() -> No
     assert list(machine.overlapped(work, range(0))) == []
 
 
-def test_work_on_a_gpu_leaves_the_precision_of_the_cpu_as_it_is() -> None:
-    matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.fp32_precision
-    with Backend("cuda", dtype="bfloat16").large_products():
-        assert matmul.fp32_precision == before
-
-
 def test_work_on_cuda_is_at_most_two_items_ahead_and_ends_with_its_caller() -> None:
     begun, before = list[int](), threading.active_count()
     results: Any = Backend("cuda").overlapped(begun.append, range(1000))
@@ -131,24 +124,6 @@ def test_threads_that_run_out_together_halve_what_is_held_once(kind: str) -> Non
     assert machine.map(lambda _: attempt(work), range(3)) == [before // 2] * 3
 
 
-def test_other_faults_pass() -> None:
-    def broken(*_: int) -> int:
-        raise RuntimeError("shapes do not match")
-
-    with pytest.raises(RuntimeError, match="shapes"):
-        Backend().within_memory(broken)
-
-
-def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
-    machine, four = Backend(), torch.zeros(4, 1)
-    first = machine.buffer(four, 8)
-    assert machine.buffer(four[:2], 8).data_ptr() == first.data_ptr()
-    assert machine.buffer(four, 8).shape == (4, 8)
-    (other,) = machine.map(lambda _: machine.buffer(four, 8).data_ptr(), [0])
-    assert other != first.data_ptr()
-    assert machine.buffer(four.double(), 8).dtype == torch.float64
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_precision_holds_for_the_work_alone(dtype: str) -> None:
     matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
@@ -157,17 +132,6 @@ def test_precision_holds_for_the_work_alone(dtype: str) -> None:
         (inside,) = machine.map(lambda _: matmul.fp32_precision, [0])
     assert inside == ("bf16" if dtype == "bfloat16" else "ieee")
     assert matmul.fp32_precision == before
-
-
-@pytest.mark.parametrize("n", [1, 129, 2049, 5000])
-def test_pieces_are_all_rows_in_order_and_their_number_suits_one_two_or_four_threads(
-    n: int,
-) -> None:
-    rows = torch.arange(n)
-    pieces = Backend().pieces(rows, 512)
-    assert torch.equal(torch.cat(pieces), rows)
-    assert max(map(len, pieces)) <= 512
-    assert len(pieces) % 4 == 0 or all(len(piece) == 128 for piece in pieces[:-1])
 
 
 @pytest.mark.parametrize("half", [False, True])

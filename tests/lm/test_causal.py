@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +18,8 @@ from lm.causal import (
     CausalContext,
     CausalEngine,
     CausalModel,
-    Tree,
     open_causal_model,
-    path_of,
-    sees,
     trees_of,
-    windows,
 )
 from lm.causal_folder import CausalFolderError
 from lm.trie import Candidates
@@ -109,9 +105,7 @@ def test_what_contexts_have_in_common_is_read_once(models: dict[str, CausalModel
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_texts_that_begin_with_no_token_are_scored_from_their_second_one(
-    models: dict[str, CausalModel], kind: str
-) -> None:
+def test_texts_may_begin_with_no_token(models: dict[str, CausalModel], kind: str) -> None:
     model = replace(models[kind], begin=NOTHING)
     engine, lists = CausalEngine(model, Backend()), [*sentences(7), []]
     engine.check()
@@ -127,28 +121,13 @@ def test_texts_that_begin_with_no_token_are_scored_from_their_second_one(
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_a_text_longer_than_the_positions_is_predicted_by_parts_that_fill_them() -> None:
-    tokens = list(range(50, 73))
-    parts = windows(0, tokens, 8)
-    assert [token for _, part in parts for token in part] == tokens
-    assert parts[:2] == [
-        (CausalContext((0,)), tokens[:8]),
-        (CausalContext(tuple(tokens[4:8])), tokens[8:12]),
-    ]
-    assert all(len(context.ids) + len(part) - 1 <= 8 for context, part in parts)
-
-
 @pytest.mark.parametrize("kind", ["gemma2", "mamba"])
-def test_architectures_that_read_a_tree_otherwise_are_refused(
-    models: dict[str, CausalModel], kind: str
-) -> None:
+def test_some_architectures_cannot_read_a_tree(models: dict[str, CausalModel], kind: str) -> None:
     with pytest.raises(ValueError, match="scores a prefix tree otherwise than single texts"):
         CausalEngine(models[kind], Backend()).check()
 
 
 # Folders
-
-
 def test_a_model_is_opened_with_its_positions_and_the_token_that_texts_begin_with(
     models: dict[str, CausalModel], folders: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -344,18 +323,14 @@ def test_what_is_no_folder_of_a_model_is_refused_in_a_line(
     assert "\n" not in str(fault.value)
 
 
-def test_a_missing_package_is_named_with_its_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_files(config__json=b"{}", model__safetensors=b"")(tmp_path / "m")
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(CausalFolderError, match=r"pip install 'rerank-mt\[hf\]'"):
         open_causal_model(tmp_path / "m")
 
 
-def test_a_tokenizer_that_needs_sentencepiece_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transformers = pytest.importorskip("transformers")
 
     def missing(*given: object, **more: object) -> None:
@@ -368,39 +343,3 @@ def test_a_tokenizer_that_needs_sentencepiece_says_what_to_install(
     with pytest.raises(CausalFolderError, match=r"pip install sentencepiece$") as fault:
         open_causal_model(tmp_path / "m")
     assert "\n" not in str(fault.value)
-
-
-# Prefix trees against the prefixes of their candidates, taken as sets
-
-LISTS = [[3, 4, 5], [3, 4, 6, 7], [], [3], [8, 4], [3, 4, 5]]
-
-
-def prefixes(tree: Tree) -> list[tuple[int, ...]]:
-    """The tokens on the way to each read node, by what it sees alone."""
-    seen = sees(*torch.from_numpy(tree.spans)[:, None])[0].numpy()
-    return [
-        tuple(tree.tokens[sorted(np.flatnonzero(row), key=lambda n: tree.depths[n])][1:].tolist())
-        for row in seen
-    ]
-
-
-@pytest.mark.parametrize("most", [1, 3, 100])
-def test_every_proper_prefix_is_read_once_and_sums_along_paths_are_the_candidates(
-    most: int,
-) -> None:
-    def log_p(prefix: Sequence[int], word: int) -> float:
-        return -float(hash((tuple(prefix), word)) % 64) / 8
-
-    sums, trees = np.full(len(LISTS), np.nan), trees_of(Candidates.of([LISTS]), most)
-    for tree in trees:
-        assert len(tree) <= most or len(tree.rows) == 1
-        read, own = prefixes(tree), [LISTS[row] for row in tree.rows]
-        assert sorted(read) == sorted({tuple(o[:n]) for o in own for n in range(len(o))} | {()})
-        assert tree.depths.tolist() == [len(prefix) for prefix in read]
-        assert tree.n_tokens == sum(map(len, own))
-        pairs = zip(tree.parents.tolist(), tree.words.tolist(), strict=True)
-        sums[tree.rows] = tree.sums(torch.tensor([log_p(read[p], w) for p, w in pairs]))
-    assert sums.tolist() == [sum(log_p(o[:n], o[n]) for n in range(len(o))) for o in LISTS]
-    tokens, depths, spans = path_of([5, 6, 5])  # a sequence is a tree of one branch
-    assert (tokens.tolist(), depths.tolist()) == ([5, 6, 5], [0, 1, 2])
-    assert sees(*torch.from_numpy(spans)[:, None])[0].equal(torch.ones(3, 3).tril().bool())

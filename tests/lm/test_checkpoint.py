@@ -88,14 +88,10 @@ def replace_shard(folder: Path, raw: bytes) -> None:
 
 
 # What is written is what is read
-
-
 @pytest.mark.parametrize(
     ("name", "head"), [*((n, None) for n in sorted(ZOO)), *(("codclm", head) for head in HEADS)]
 )
-def test_a_model_read_back_is_the_model_written(
-    name: str, head: str | None, tmp_path: Path
-) -> None:
+def test_models_are_read_as_written(name: str, head: str | None, tmp_path: Path) -> None:
     model = model_of(name, tied=head != "classes", head=head).eval()
     save_model(tmp_path, model, words_of(), ABOUT, side_vocabularies(model))
     saved = load_model(tmp_path)
@@ -155,8 +151,6 @@ def test_any_tensors_in_shards_of_any_size_are_put_together_again(
 
 
 # Faults are reported with the file's name, and nothing is used that does not verify
-
-
 def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -310,8 +304,6 @@ def test_vocabularies_that_are_none_are_refused(folder: Path, words: object) -> 
 
 
 # Training states
-
-
 def trainer_of() -> Trainer:
     text, model = Corpus.of([[[3, 4], [4, 5]], [[5]], [[4, 3]], [[3]]]), model_of("ccdclm", 3)
     settings = Settings(epochs=1, streams=2, segment=2, negatives=0)
@@ -343,9 +335,7 @@ STATES: list[tuple[Change, str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), STATES)
-def test_a_state_whose_values_have_another_type_or_shape_is_refused(
-    change: Change, message: str, tmp_path: Path
-) -> None:
+def test_a_state_of_another_shape_is_refused(change: Change, message: str, tmp_path: Path) -> None:
     """Its digests are right."""
     trainer, path = trainer_of(), tmp_path / "state.json"
     next(trainer.run())

@@ -4,7 +4,6 @@ Whole models are compared with scalar code in `test_against_scalar.py`; the laws
 (batches, keys, orders, gradients) are checked over the zoo in `test_zoo.py`.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
@@ -12,20 +11,19 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lm.composition import ENCODERS, FUSIONS, Composition, ContextWindow, load
-from lm.contexts import STEPS, Context, ThoughtVector, attention
-from lm.contexts.attention import Attention, BagAttention, FinalStates, Memory, PreviousWords
-from lm.contexts.bags import BagOfWords, WordFrequencies
-from lm.contexts.document import Encoder, SourceAndPrevious
+from lm.composition import FUSIONS, Composition, ContextWindow
+from lm.contexts import STEPS, ThoughtVector, attention
+from lm.contexts.attention import Attention, BagAttention, FinalStates, PreviousWords
+from lm.contexts.bags import BagOfWords
+from lm.contexts.document import SourceAndPrevious
 from lm.corpus import Corpus, Segment
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition, context_after, read_by_words, tiny_model
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.recurrences import few_rows
-from lm.recurrences.gated import LSTM
 from lm.sentences import Rows
 from lm.zoo import ZOO
 
@@ -41,17 +39,9 @@ def composed(context: Any, fusion: Any = Output, **options: Any) -> DocumentLM:
     return tiny_model(Composition(context, fusion, "", ""), **options)
 
 
-def key(context: Context, words: Sequence[int]) -> bytes:
-    return context.sentence_key(np.array(words, dtype=np.int32))
-
-
 # Attention
-
-
 @pytest.mark.parametrize("kind", [PreviousWords, FinalStates])
-def test_values_of_attention_do_not_depend_on_rows_blocks_or_padding(
-    kind: type[Attention], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attention_ignores_padding(kind: type[Attention], monkeypatch: pytest.MonkeyPatch) -> None:
     model = composed(kind, layers=2)
     documents = [[[3, 5]], [[4], [6, 7, 3]], [], [[5, 5], [], [8]]]
     contexts = Rows.cat([context_after(model, document) for document in documents])
@@ -69,27 +59,6 @@ def test_values_of_attention_do_not_depend_on_rows_blocks_or_padding(
         torch.testing.assert_close(found, aligned[order])
     if kind is FinalStates:  # a single state is the value whatever the query
         torch.testing.assert_close(aligned[0], contexts.tensors[0][0, 0])
-
-
-@pytest.mark.parametrize("taken", [False, True])
-def test_values_and_gradients_of_a_memory_are_those_of_the_plain_formula(taken: bool) -> None:
-    """Σ softmax(w · tanh(k + q)) f, of steps of 4 and 3 contexts."""
-    shapes, padding = ((4, 3, 5), (4, 3, 2), (7, 5), (5,)), torch.zeros(4, 3)
-    padding[1, 1:] = -1e30
-    leaves = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    keys, states, queries, weight = leaves
-    memory, order, plain = Memory(keys, states, padding, weight), torch.tensor([3, 2, 0, 1]), []
-    steps = torch.split(queries, [4, 3])
-    one = memory.take(order).attend(steps[0][order])[order.argsort()]
-    found = torch.cat([one if taken else memory.attend(steps[0]), memory.attend(steps[1])])
-    for own in steps:
-        n = len(own)
-        shares = (torch.tanh(keys[:n] + own[:, None]) @ weight + padding[:n]).softmax(dim=1)
-        plain.append((shares[:, :, None] * states[:n]).sum(dim=1))
-    truth, dice = torch.cat(plain), torch.randn(7, 2)
-    torch.testing.assert_close(found, truth)
-    expected = torch.autograd.grad((truth * dice).sum(), leaves)
-    torch.testing.assert_close(torch.autograd.grad((found * dice).sum(), leaves), expected)
 
 
 @pytest.mark.parametrize("recurrence", ["cifg", "cifg-2015", "lstm"])
@@ -118,29 +87,8 @@ def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradient
 
 
 # Bags of words
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_bag_is_the_sum_of_the_embeddings_of_the_last_sentences(n: int) -> None:
-    """Or the mean over all of their words; equal bags have equal bits however they are divided."""
-    for kind in (BagOfWords, WordFrequencies):
-        model = composed(partial(kind, sentences=n))
-        table = model.context.get_parameter("table")
-        for end in range(len(TEXT) + 1):
-            words = [word for sentence in TEXT[max(0, end - n) : end] for word in sentence]
-            value = model.context.value(context_after(model, TEXT[:end]))[0]
-            total = table[words].sum(dim=0)
-            mean = total / max(1, len(words))
-            torch.testing.assert_close(value, total if kind is BagOfWords else mean)
-        divided = [[[3, 4, 5], [6, 7]], [[7, 6], [5, 3, 4]], [[], [4, 7, 3, 6, 5]]][: n + 1]
-        values = [model.context.value(context_after(model, own[-n:])) for own in divided]
-        assert n == 1 or all(torch.equal(value, values[0]) for value in values)
-
-
 @torch.no_grad()
-def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_annotation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_attention_over_bags_in_parts_is_attention_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = composed(ContextWindow(BagAttention, 3), InputSum)
     query, rows = torch.randn(7, 8), torch.zeros(7, dtype=torch.long)
     contexts = context_after(model, TEXT)
@@ -156,8 +104,6 @@ def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_anno
 
 
 # Sentence levels of Lin et al. 2015
-
-
 def test_weights_of_lin_et_al_start_as_in_the_paper() -> None:
     """§4.3: hs_0 = 0.1, U(±1/V) for inputs, U(±1/H) for outputs, D = 0."""
     wide, hidden = 500, 40
@@ -175,8 +121,6 @@ def test_weights_of_lin_et_al_start_as_in_the_paper() -> None:
 
 
 # Source and next target sentences
-
-
 @torch.no_grad()
 def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
     model = DocumentLM.seeded(Config("dclm-bilingual-decoupled", 9, 3, 4, source_words=8), 2)
@@ -196,8 +140,6 @@ def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
 
 
 # Laws of compositions that are not in the zoo
-
-
 @pytest.mark.parametrize(
     ("context", "fusion", "order", "options"),
     [
@@ -217,8 +159,6 @@ def test_other_compositions_obey_the_laws_at_the_order_of_their_sentences(
 
 
 # Thought vectors
-
-
 def test_thought_vectors_are_rounded_in_training_alone_with_the_gradient_of_exact_ones() -> None:
     vector, hidden = ThoughtVector(9, None), torch.randn(5, 9)
     exact = torch.tanh(hidden @ vector.projection.weight.T)
@@ -232,34 +172,3 @@ def test_thought_vectors_are_rounded_in_training_alone_with_the_gradient_of_exac
     ]
     torch.testing.assert_close(*gradients)
     assert not vector(torch.zeros(2, 9)).any()  # no sentence leaves no thought
-
-
-# Encoders
-
-V, K, H = 9, 3, 5
-SENTENCES = [[3, 4, 5, 3], [], [6], [5, 4, 3, 3]]
-every_encoder = pytest.mark.parametrize("name", ENCODERS)
-
-
-def encoder(name: str, *, layers: int = 1) -> Encoder:
-    torch.manual_seed(2)
-    encoder: Encoder = load(ENCODERS[name])(nn.Embedding(V, K), LSTM(1, H, layers))
-    return encoder
-
-
-def padded(sentences: list[list[int]], columns: int = 0) -> tuple[Tensor, Tensor]:
-    """Words and mask, padded at the beginning with a word that is in no sentence."""
-    wide = max([columns, *map(len, sentences)])
-    words = torch.tensor([[8] * (wide - len(s)) + s for s in sentences], dtype=torch.long)
-    mask = torch.tensor([[False] * (wide - len(s)) + [True] * len(s) for s in sentences])
-    return words.view(len(sentences), wide), mask.view(len(sentences), wide).bool()
-
-
-@every_encoder
-def test_padding_and_neighbours_change_no_vector_and_no_words_have_zeros(name: str) -> None:
-    model = encoder(name, layers=2)
-    together = model.encode(*padded(SENTENCES, columns=7))
-    assert together.shape == (len(SENTENCES), model.width)
-    for n, sentence in enumerate(SENTENCES):
-        torch.testing.assert_close(model.encode(*padded([sentence]))[0], together[n])
-    assert together.any(dim=1).tolist() == [True, False, True, True]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lm.corpus
-from lm.contexts import Context
 from lm.corpus import (
     Corpus,
     build_vocabulary,
@@ -20,7 +19,7 @@ from lm.corpus import (
     intern,
     with_last_words_twice,
 )
-from lm.side_information import SentenceNumbers, SideText, information_of, is_causal, words_of
+from lm.side_information import SentenceNumbers, SideText
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
 from lm.vocabulary import words_of as words_of_line
 
@@ -75,12 +74,6 @@ def test_unknown_words_are_spelled_and_others_are_left() -> None:
     ]
 
 
-def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:
-    ids = np.random.default_rng(0).integers(0, 50, size=200_000)
-    words, corpus = intern([b" ".join(b"%d" % i for i in part) for part in np.split(ids, 1000)])
-    assert [int(words[i]) for i in corpus.tokens] == ids.tolist()
-
-
 def test_the_digest_tells_words_divisions_and_side_information_apart() -> None:
     texts = [b"a b,c", b"a b,d", b"a,b c", b"a b,,c", b"a b c", b""]
     vocabulary = Vocabulary((b"a", b"b", b"c", b"d"))
@@ -118,14 +111,11 @@ def test_sentences_are_left_out_joined_and_rearranged(
 
 
 # Vocabularies
-
 spelling = st.binary(min_size=1, max_size=4).filter(lambda w: b" " not in w and w not in SPECIAL)
 
 
 @given(st.lists(spelling, unique=True, max_size=8), st.lists(spelling, max_size=8))
-def test_known_words_have_an_id_each_and_all_others_share_one(
-    words: list[bytes], others: list[bytes]
-) -> None:
+def test_known_words_have_ids_of_their_own(words: list[bytes], others: list[bytes]) -> None:
     vocabulary = Vocabulary(tuple(words))
     assert vocabulary.encode(words) == list(range(3, len(vocabulary)))
     back = dict(enumerate(words, start=3))
@@ -144,39 +134,10 @@ def test_words_are_split_on_ascii_space_and_control_words_are_unknown() -> None:
     assert vocabulary.decode([4, 0, 3, 2, 1]) == [b"b", b"<unk>", b"a", b"</s>", b"<s>"]
 
 
-@given(st.lists(st.text("ab <>\x00é", max_size=8)))
-def test_lines_are_encoded_as_each_of_them_alone(lines: list[str]) -> None:
-    vocabulary, raw = Vocabulary((b"a", b"b", "é".encode())), [line.encode() for line in lines]
-    tokens, offsets = vocabulary.encode_lines(b"".join(line + b"\n" for line in raw))
-    rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
-    assert rows == [vocabulary.encode(words_of_line(line)) for line in raw]
-
-
 # Side information
-
-
 def side_text(found: list[list[int]]) -> SideText:
     corpus = Corpus.of([found])
     return SideText(corpus.tokens, corpus.sentences)
-
-
-@given(st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6), st.data())
-def test_rows_hold_the_words_of_the_chosen_sentences(
-    found: list[list[int]], data: st.DataObject
-) -> None:
-    """Sentences that a corpus leaves out take theirs along."""
-    chosen = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=5))
-    rows = side_text(found).rows(np.array(chosen, dtype=np.int64))
-    own, mask = words_of(rows)
-    assert [w[m].tolist() for w, m in zip(own, mask, strict=True)] == [found[n] for n in chosen]
-    assert all(sorted(m.tolist()) == m.tolist() for m in mask)  # padding at the beginning
-    assert not own[~mask].any()
-    lengths = data.draw(st.lists(st.integers(1, 4), min_size=len(found), max_size=len(found)))
-    corpus = replace(Corpus.of([[[3] * n for n in lengths]]), side={"source": side_text(found)})
-    kept = corpus.without_longer(2)
-    rows = kept.side["source"].rows(np.arange(kept.n_sentences))
-    truth = [own for own, n in zip(found, lengths, strict=True) if n <= 2]
-    assert [[n - 1 for n in row if n] for row in rows.tolist()] == truth
 
 
 def other_source(corpus: Corpus, kind: str) -> list[int]:
@@ -196,17 +157,3 @@ def test_other_source_sentences_follow_theirs_where_some_are_left_out() -> None:
     assert other_source(kept, "parent-source") == [12, -1, 10]
     assert other_source(kept.in_stretches(1), "parent-source") == [12, -1, 10]
     assert kept.digest() != corpus.digest()
-
-
-def test_what_is_given_for_derived_kinds_is_what_they_follow_from() -> None:
-    class Both(Context):
-        side_information = ("next-source", "parent-source")
-        training_information = ("relations",)
-
-    class Target(Context):
-        side_information = ("source", "next-target")
-
-    assert information_of(Both) == ("source", "parents", "relations")
-    assert information_of(Both, training=False) == ("source", "parents")
-    assert information_of(Target) == ("source",)
-    assert (is_causal(Target), is_causal(Context)) == (False, True)

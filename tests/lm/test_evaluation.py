@@ -33,7 +33,6 @@ from lm.zoo import ZOO
 TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
 VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
 MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "rnnslm", "dclm-right", "dclm-right-target", "hlstm"]
-every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def text() -> Corpus:
@@ -57,17 +56,6 @@ def blank(name: str = "ccdclm", bias: dict[int, float] | None = None) -> Documen
     return model
 
 
-@every_model
-def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(name: str) -> None:
-    model = blank(name)
-    result = perplexity(model, text())
-    ends = model.head.predicts_end  # else </s> has no probability, and is not counted
-    assert (result.sentences, result.tokens, result.oov, result.predicts_end) == (6, 14, 2, ends)
-    assert result.perplexity == pytest.approx(6 + ends, rel=1e-6)
-    assert result.perplexity_without_eos == pytest.approx(6 + ends, rel=1e-6)
-    assert result.nats == pytest.approx((14 + 6 * ends) * math.log(6 + ends), rel=1e-6)
-
-
 def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
     """Logits are a bias alone: p(</s>) = 1/2, every word 1/12."""
     result = perplexity(blank(bias={END: math.log(6)}), text())
@@ -79,9 +67,7 @@ def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
 @pytest.mark.parametrize(
     ("name", "head"), [*((name, None) for name in MODELS), ("ccdclm", "self-normalised")]
 )
-def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_read(
-    name: str, head: str | None
-) -> None:
+def test_perplexity_is_the_sum_of_sentences_one_by_one(name: str, head: str | None) -> None:
     """Of each document as of a text of its own; the model is left as it was found."""
     model, corpus = model_of(name, head=head), text()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -115,43 +101,6 @@ def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_rea
     assert not model.training
 
 
-def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
-    """−log p of a word in closed form: logits are a bias alone."""
-    model, corpus, logits = blank(bias={3: 1.0, 4: -1.0, 5: 2.0}), text(), torch.zeros(7)
-    logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
-    nats, ids = -logits.log_softmax(0), np.arange(len(corpus.tokens)) % 3
-    tags = Tags(ids, ["x", "y", "z", "absent"], np.arange(len(ids)))
-    for streams in (1, 3):
-        how: dict[str, Any] = {"tags": tags, "streams": streams, "length": 2}
-        found = perplexity(model, corpus, **how)
-        assert [tag for tag in found.tags or {}] == ["x", "y", "z"]
-        for i, own in enumerate((found.tags or {}).values()):
-            words = corpus.tokens[ids == i]
-            assert (own.tokens, own.oov) == (len(words), int((words == 0).sum()))
-            assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
-            mean = own.as_json()["mean_word_perplexity"]
-            assert mean == pytest.approx(float(nats[words].exp().mean()), rel=1e-5)
-        assert perplexity(model, corpus, per_document=True, **how).tags == found.tags
-
-
-@pytest.mark.parametrize("name", ["drnnlm", "codclm", "rnnlm"])
-def test_of_passages_the_last_sentence_is_counted_given_the_others(name: str) -> None:
-    """−log p of each last sentence is that of the passage less that of the passage without it."""
-    model, sentences = model_of(name), [[3, 4, 5], [4], [3, 3], [5, 4, 3, 3], [4, 5], [3] * 5]
-    corpus = Corpus.of([sentences]).in_passages(3)
-    expected = [
-        perplexity(model, Corpus.of([sentences[k : k + 3]])).nats
-        - perplexity(model, Corpus.of([sentences[k : k + 2]])).nats
-        for k in (0, 3)
-    ]
-    found = perplexity(model, corpus, per_document=True)
-    assert found.documents is not None
-    assert [own.nats for own in found.documents] == pytest.approx(expected, rel=1e-5)
-    assert [own.tokens for own in found.documents] == [2, 5]
-    assert (found.sentences, found.tokens) == (2, 7)
-    assert perplexity(model, corpus).nats == found.nats == pytest.approx(sum(expected), rel=1e-5)
-
-
 def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_has_some() -> None:
     model = blank(bias={5: -1500.0})  # the word c
     corpus = encode([*[b"a b"] * 20, b"", b"c"], VOCABULARY)
@@ -177,7 +126,6 @@ def test_a_word_of_many_pieces_may_be_too_improbable_for_a_perplexity() -> None:
 
 
 # Document caches, against counts and probabilities taken one by one
-
 V, SHARE = 10, 0.3
 CACHED = ("rnnlm", "codclm", "adclm", "rnnslm", "hrnnlm-lin")
 DOCUMENT = [[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]]
@@ -238,7 +186,5 @@ def test_every_word_is_mixed_with_the_words_of_the_document_so_far(name: str) ->
         ("hrnnlm", check_levels),
     ],
 )
-def test_what_a_context_of_any_kind_gives_is_there_beside_a_cache(
-    name: str, check: Callable[[DocumentLM], None]
-) -> None:
+def test_any_context_stands_beside_a_cache(name: str, check: Callable[[DocumentLM], None]) -> None:
     check(WithDocumentCache(tiny_model(ZOO[name]), SHARE))

@@ -192,9 +192,7 @@ def of_significant_bits(matrix: Tensor, bits: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize(
     ("rows", "words", "units"), [(1024, 300, 7), (1500, 5000, 129), (2500, 2049, 64), (1, 5, 1)]
 )
-def test_the_fused_kernel_sums_exponentials_with_rounded_operands(
-    kernel: Any, rows: int, words: int, units: int, bits: int
-) -> None:
+def test_the_fused_kernel_rounds(kernel: Any, rows: int, words: int, units: int, bits: int) -> None:
     generator = torch.Generator().manual_seed(rows)
     features, weight = (
         (torch.randn(n, units, generator=generator) * 2 / units**0.5).to(DEVICE)

@@ -88,8 +88,6 @@ def test_compositions_of_other_authors_obey_the_laws_at_the_order_of_their_facts
 
 
 # Parts that break a law
-
-
 class Scaled(LastHidden):
     """Reads the values of the embeddings when it is made."""
 
@@ -193,8 +191,6 @@ AFTER_NEXT = Derived(
 
 
 # Heads that break a law
-
-
 class Plain(Softmax):
     """Made as a table of heads makes it."""
 

@@ -140,14 +140,11 @@ MERGE = r"; merge the adapter with merge_and_unload\(\) of peft, .* and give DIR
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "none": (lambda folder: None, "lora: expected adapter_config.json and .*, found no adapter_co"),
     "pickle": (pickled, "found only adapter_model.bin, a pickle; write it again with save_pretr"),
-    "no-json": (
-        lambda folder: (config()(folder), (folder / "adapter_config.json").write_text("{")),
-        "adapter_config.json: expected JSON",
-    ),
-    "no-safetensors": (
-        lambda folder: (config()(folder), (folder / "adapter_model.safetensors").write_text("{")),
-        r"adapter_model.safetensors: expected safetensors \(.*\); copy the file again",
-    ),
+    "no-json": (lambda folder: (config()(folder), (folder / "adapter_config.json").write_text("{")),
+        "adapter_config.json: expected JSON"),
+    "no-safetensors": (lambda folder: (config()(folder),
+        (folder / "adapter_model.safetensors").write_text("{")),
+        r"adapter_model.safetensors: expected safetensors \(.*\); copy the file again"),
     "kind": (config(peft_type="IA3"), f'expected plain LoRA, found peft_type "IA3"{MERGE}'),
     "dora": (config(use_dora=True), f"found use_dora true{MERGE}"),
     "bias": (config(bias="lora_only"), f'found bias "lora_only"{MERGE}'),
@@ -156,51 +153,31 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "layers": (config(layer_replication=[[0, 1]]), f"layer_replication .*{MERGE}"),
     "pissa": (config(init_lora_weights="pissa"), f'init_lora_weights "pissa"{MERGE}'),
     "unknown": (config(use_more={"a": 1}), f"found use_more .*{MERGE}"),
-    "rank": (
-        config(r=2.5),
-        r"positive numbers as r and in rank_pattern, .*, found \[2.5, {}\]; copy",
-    ),
+    "rank": (config(r=2.5),
+        r"positive numbers as r and in rank_pattern, .*, found \[2.5, {}\]; copy"),
     "no-alpha": (config(lora_alpha=None), "positive numbers as lora_alpha .*, found .null, {}"),
-    **{
-        f"expression{n}": (
-            config(alpha_pattern={expression: 1}),
-            f"numbers as lora_alpha and in alpha_pattern, there by the ends of .* or {MERGE[2:]}",
-        )
-        for n, expression in enumerate(("(", "((.)*)*!", "q_proj|v_proj", ".*", ""))
-    },
-    "patterns": (
-        config(rank_pattern=[2]),
-        r"in rank_pattern, .*, found \[3, \[2\]\]; copy the file",
-    ),
+    **{f"expression{n}": (config(alpha_pattern={expression: 1}),
+        f"numbers as lora_alpha and in alpha_pattern, there by the ends of .* or {MERGE[2:]}",)
+        for n, expression in enumerate(("(", "((.)*)*!", "q_proj|v_proj", ".*", ""))},
+    "patterns": (config(rank_pattern=[2]),
+        r"in rank_pattern, .*, found \[3, \[2\]\]; copy the file"),
     "pair": (tensors(lambda found: found.pop(B)), f"{B}, found none; copy the file again"),
-    "more": (
-        tensors(lambda found: found.update({"base_model.model.lm_head.weight": found[A] + 1})),
-        f"expected pairs of lora_A and lora_B, found base_model.model.lm_head.weight{MERGE}",
-    ),
+    "more": (tensors(lambda found: found.update({"base_model.model.lm_head.weight": found[A] + 1})),
+        f"expected pairs of lora_A and lora_B, found base_model.model.lm_head.weight{MERGE}"),
     "empty": (tensors(lambda found: found.clear()), "expected pairs .*, found no tensors"),
-    "layer": (
-        lambda folder: lora.save(folder, lora.GPT2),
+    "layer": (lambda folder: lora.save(folder, lora.GPT2),
         "adapter_model.safetensors: expected layers of LlamaForCausalLM, found "
-        f"{lora.name('transformer.h.0.attn.c_attn', 'A')}, a layer that it does not have; {OTHER}",
-    ),
-    "embedding": (
-        lambda folder: lora.save(folder, {"model.embed_tokens": (16, 280)}),
-        f"expected linear layers, found .*embed_tokens.lora_A.weight, of Embedding{MERGE}",
-    ),
-    "shape": (
-        lambda folder: lora.save(folder, {QUERY: (16, 20)}),
-        f"safetensors: expected {A} of 3 × 16, found 3 × 20; {OTHER}, or copy the adapter again",
-    ),
-    "other-rank": (
-        lambda folder: lora.save(folder, {QUERY: (16, 16)}, {QUERY: 4}),
-        f"expected {A} of 3 × 16, found 4 × 16; {OTHER}",
-    ),
+        f"{lora.name('transformer.h.0.attn.c_attn', 'A')}, a layer that it does not have; {OTHER}"),
+    "embedding": (lambda folder: lora.save(folder, {"model.embed_tokens": (16, 280)}),
+        f"expected linear layers, found .*embed_tokens.lora_A.weight, of Embedding{MERGE}"),
+    "shape": (lambda folder: lora.save(folder, {QUERY: (16, 20)}),
+        f"safetensors: expected {A} of 3 × 16, found 3 × 20; {OTHER}, or copy the adapter again"),
+    "other-rank": (lambda folder: lora.save(folder, {QUERY: (16, 16)}, {QUERY: 4}),
+        f"expected {A} of 3 × 16, found 4 × 16; {OTHER}"),
     "nan": (tensors(lambda found: found[B].fill_(math.nan)), f"finite numbers, found .* in {B}"),
-    "whole": (
-        tensors(lambda found: found.update({A: found[A].to(torch.int8)})),
-        f"finite numbers, found others in {A}; copy",
-    ),
-}
+    "whole": (tensors(lambda found: found.update({A: found[A].to(torch.int8)})),
+        f"finite numbers, found others in {A}; copy"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +186,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_adapter_of_the_model_is_refused_in_a_line(
-    name: str, base: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_adapter_is_refused_in_a_line(name: str, base: Path, tmp_path: Path) -> None:
     make, message = REFUSED[name]
     (tmp_path / "lora").mkdir()
     make(tmp_path / "lora")

@@ -58,9 +58,7 @@ def table(
 
 
 @given(texts("a b c d", 6), st.integers(1, 5))
-def test_every_ngram_is_counted_as_often_as_it_occurs_and_by_the_words_before(
-    text: list[str], order: int
-) -> None:
+def test_every_ngram_is_counted_as_often_as_it_occurs(text: list[str], order: int) -> None:
     counts, vocabulary = counts_of(text, order)
     assert counts.ngrams.order == order
     for n in range(1, order + 1):
@@ -74,8 +72,6 @@ def test_every_ngram_is_counted_as_often_as_it_occurs_and_by_the_words_before(
 
 
 # Kneser–Ney and stupid back-off
-
-
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_probabilities_are_those_of_chen_and_goodman(order: int) -> None:
     text, fallback = (
@@ -213,7 +209,6 @@ def test_perplexities_are_those_of_the_scores_and_documents_add_up() -> None:
 
 
 # ARPA files
-
 MODEL = rb"""\data\
 ngram 1=4
 ngram 2=2
@@ -297,9 +292,7 @@ FAULTS: list[tuple[bytes, bytes, int, str]] = [  # what is replaced in MODEL, li
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), FAULTS, ids=[f[3][:30] for f in FAULTS])
-def test_a_file_that_is_not_valid_is_refused_with_the_line(
-    old: bytes, new: bytes, line: int, message: str
-) -> None:
+def test_an_invalid_file_has_its_line(old: bytes, new: bytes, line: int, message: str) -> None:
     assert old in MODEL
     text: Sequence[bytes] = MODEL.replace(old, new, 1).split(b"\n")[:-1]
     with pytest.raises(ArpaError, match=message) as found:

@@ -49,9 +49,7 @@ def noise(seed: int = 0, *, dropout: float = 0.0, locked: float = 0.0, words: fl
 @pytest.mark.parametrize(
     ("dropout", "locked"), [(0.25, 0.0), (0.0, 0.25)], ids=["single", "locked"]
 )
-def test_dropout_keeps_the_expected_value_and_a_locked_mask_is_one_for_a_sentence(
-    dropout: float, locked: float
-) -> None:
+def test_dropout_keeps_the_expected_value_also_if_locked(dropout: float, locked: float) -> None:
     at, one = positions(), noise(dropout=dropout, locked=locked)
     ones = torch.ones(len(at.words), 64)
     for found in (one.inputs(ones, at), one.features(ones, at)):
@@ -82,7 +80,6 @@ def test_word_dropout_drops_all_occurrences_of_a_word_and_never_the_start() -> N
 
 
 # Dropout of recurrent weights
-
 SIZES = (5, 4, 3, 3, 1, 1)
 
 
@@ -149,8 +146,6 @@ def test_only_recurrent_matrices_are_masked_and_they_are_whole_again_after_an_er
 
 
 # Corrupted copies
-
-
 def counting(words: int, length: int) -> Corpus:
     """Sentences of `length` distinct words: 0, 1, 2, … through the text."""
     offsets = np.arange(0, words + 1, length)
@@ -167,27 +162,8 @@ def sentences(corpus: Corpus) -> list[list[int]]:
     return [words.tolist() for words in np.split(corpus.tokens, corpus.sentences[1:-1])]
 
 
-def test_clean_sentences_come_first_and_copies_stand_for_some_of_them() -> None:
-    text, chosen = counting(3000, 3), np.array([7, 2, 2, 9, 400, 31])
-    made = Corruption(0.5, np.random.default_rng(4)).copies(text, chosen)
-    clean = sentences(text)
-    assert sentences(made.text)[:6] == [clean[n] for n in chosen]
-    copied = [n for n in range(6) if made.left[n] != n]
-    assert 0 < len(copied) < 6
-    assert made.sources.tolist() == [*range(6), *copied]
-    assert made.left[copied].tolist() == list(range(6, 6 + len(copied)))
-    text = counting(WORDS, 4)
-    assert rate(len(copies(text, 0.3).sources) - text.n_sentences, 0.3, text.n_sentences)
-    assert len(copies(text, 0.0).sources) == text.n_sentences
-    one, same, other = (copies(text, 0.5, seed).text.tokens.tolist() for seed in (1, 1, 2))
-    assert one == same != other
-    assert sentences(copies(Corpus.of([[[], [], []]])).text) == [[]] * 6
-
-
 @pytest.mark.parametrize("kind", ["DROPPED", "REPLACED", "SWAPPED"])
-def test_words_are_corrupted_at_the_stated_rates(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_corrupted_at_given_rates(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long sentence of distinct words, corrupted in one way only."""
     for other in {"DROPPED", "REPLACED", "SWAPPED"} - {kind}:
         monkeypatch.setattr(f"lm.reading.{other}", 0.0)

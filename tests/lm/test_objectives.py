@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lm.heads import SelfNormalised, softmax
-from lm.objective import NoiseDistribution, Proposal, chunked_nll, contrast, exact_nll, sampled_nll
+from lm.objective import NoiseDistribution, Proposal, contrast, exact_nll, sampled_nll
 from lm.training.trainer import OBJECTIVES
 
 V, R = 12, 3
@@ -27,8 +27,6 @@ def model() -> tuple[Tensor, Tensor, Tensor]:
 
 
 # Sampled softmax
-
-
 def test_gradients_of_the_sampled_form_equal_those_of_autograd() -> None:
     torch.manual_seed(1)
     sizes = ((9, 4), (6, 4), (6,), (9,))
@@ -63,32 +61,7 @@ def test_with_every_word_sampled_the_loss_is_exact_and_with_none_it_is_zero() ->
     assert float(inclusion[0]) > 0
 
 
-def test_the_sampled_loss_in_half_precision_is_near_that_in_single_precision() -> None:
-    """Of 37 positions and 50 negatives, both of which are rounded up in half precision."""
-    torch.manual_seed(0)
-    sizes, direction = ((37, 16), (50, 16), (50,), (37,)), torch.rand(37)
-    own, hits = [torch.randn(size).bfloat16().float() for size in sizes], torch.full((37,), -1)
-    hits[3], found = 7, []
-    for dtype in (torch.float32, torch.bfloat16):
-        inputs = [own[0].to(dtype), *(tensor.clone() for tensor in own[1:])]
-        features, weight, shifts, positive = (tensor.requires_grad_() for tensor in inputs)
-        nll = sampled_nll(features, weight, shifts, positive, hits)
-        gradients = torch.autograd.grad((nll * direction).sum(), inputs)
-        found.append([nll.detach(), *(gradient.float() for gradient in gradients)])
-    torch.testing.assert_close(*found, rtol=0.03, atol=0.03)
-
-
-def test_chunks_change_nothing() -> None:
-    torch.manual_seed(3)
-    features, weight, bias = torch.randn(50, 3), torch.randn(1 << 18, 3), torch.randn(1 << 18)
-    targets = torch.randint(0, 1 << 18, (50,))
-    whole = exact_nll(features, weight, bias, targets)
-    torch.testing.assert_close(chunked_nll(features, weight, bias, targets), whole)
-
-
 # Noise-contrastive estimation
-
-
 def noise_of(samples: int) -> NoiseDistribution:
     return NoiseDistribution.from_counts(torch.arange(V) ** 2, samples)
 
@@ -161,8 +134,6 @@ def test_large_scores_neither_overflow_nor_lose_their_gradient() -> None:
 
 
 # Objectives by name
-
-
 @torch.no_grad()
 def test_nce_begins_where_logits_of_zero_are_uniform_probabilities() -> None:
     """A softmax with biases of 0 has the loss of a self-normalised one with biases of −log V."""

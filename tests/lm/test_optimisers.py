@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from lm.backend import fast_bfloat16
-from lm.laws import tiny_model
 from lm.model import Config, DocumentLM
 from lm.training.optimisers import (
     INITIALISATIONS,
@@ -16,10 +15,8 @@ from lm.training.optimisers import (
     SCHEDULES,
     Position,
     WeightAverage,
-    sparse_parameters,
 )
-from lm.training.settings import STRONG, Settings, recipe
-from lm.zoo import ZOO
+from lm.training.settings import STRONG, Settings
 
 RATE, DECAY = 0.1, 0.01
 GRADIENTS = torch.randn(3, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -119,31 +116,12 @@ def test_muon_leaves_vectors_and_tables_of_words_to_adamw() -> None:
     assert [torch.equal(a, b) for a, b in zip(*ended, strict=True)] == [False, True, True, True]
 
 
-@pytest.mark.parametrize(("name", "shrinks"), [("adamw", False), ("sgd", True)])
-def test_vectors_shrink_as_in_the_recipes_origin(name: str, shrinks: bool) -> None:
-    bias = nn.Parameter(torch.ones(2))
-    bias.grad = torch.zeros(2)
-    OPTIMISERS[name].create([bias], RATE, DECAY).step()
-    assert bool((bias < 1).all()) == shrinks
-
-
 # Tables of hashed features
-
-
-def test_sparse_parameters_are_tables_of_hashed_features_and_keep_their_start() -> None:
-    model = tiny_model(ZOO["rnnlm-lin"])
-    (table,) = sparse_parameters(model)
-    for parameter in model.parameters():
-        nn.init.zeros_(parameter)
-    INITIALISATIONS["glorot"](model, 3)
-    assert [p is table for p in model.parameters()] == [not p.any() for p in model.parameters()]
 
 
 @pytest.mark.parametrize("layout", [Tensor.to_sparse, Tensor.to_dense])
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_tables_move_by_adagrad_with_a_start_or_beside_sgd_by_their_gradient(
-    name: str, layout: Any
-) -> None:
+def test_tables_move_by_adagrad_or_by_their_gradient(name: str, layout: Any) -> None:
     """The t-th step of a gradient g of a loss divided by d is rate · g / √(1/d² + t g²)."""
     table, gradient = nn.Parameter(torch.zeros(5)), torch.tensor([0, 0.1, 0, 1e-7, 0])
     optimiser, expected = OPTIMISERS[name].sparse([table], 0.3, 10), torch.zeros(5)
@@ -159,8 +137,6 @@ def test_tables_move_by_adagrad_with_a_start_or_beside_sgd_by_their_gradient(
 
 
 # Schedules, initialisations, averages, recipes
-
-
 def test_rates_follow_their_schedules() -> None:
     """Annealed: 2 % of the updates up, then down to zero, by the budget that runs out first."""
 
@@ -233,15 +209,3 @@ def test_the_average_has_the_closed_form_of_polynomial_decay(eta: int, updates: 
     shared = WeightAverage(models[0], 0.5).model
     assert shared.head.bias is models[0].head.bias
     assert shared.recurrence.bias[0] is not models[0].recurrence.bias[0]
-
-
-def test_ji_et_al_train_as_their_section_on_implementation_says() -> None:
-    """arXiv:1511.03962, §3.1; the update is a sum over a segment because it has one stream."""
-    values, code = recipe("paper", "ji"), recipe("code", "ji")
-    expected = {
-        **{"layers": 2, "initialisation": "glorot", "optimiser": "adagrad", "learning_rate": 0.1},
-        **{"schedule": "constant", "clip": 5.0, "segment": 5, "segments": "independent"},
-        **{"streams": 1, "dropout": 0.0, "context_dropout": 0.0, "negatives": 0, "tied": False},
-    }
-    assert {name: values[name] for name in expected} == expected
-    assert float(code["learning_rate"]) * float(code["weight_decay"]) == pytest.approx(1e-6)

@@ -134,8 +134,6 @@ def test_values_that_are_not_possible_are_refused(call: Callable[[], object], me
         (lambda: OneHotHTanh(4, 4).project(torch.randn(2, 3), first=4), "no other inputs"),
     ],
 )
-def test_parts_that_do_not_fit_together_are_refused(
-    call: Callable[[], object], message: str
-) -> None:
+def test_parts_that_do_not_fit_are_refused(call: Callable[[], object], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()

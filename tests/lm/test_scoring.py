@@ -14,11 +14,10 @@ from lm.backend import HELD, Backend
 from lm.composition import Composition
 from lm.contexts.attention import PreviousWords
 from lm.contexts.bags import BagOfWords
-from lm.corpus import Corpus
 from lm.fusions import Input, Output
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
-from lm.scoring import LogProbError, ScoringEngine, after, given_each, independent, pairs
+from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
@@ -26,7 +25,8 @@ from lm.zoo import ZOO
 
 V = 23
 Lists = list[list[list[int]]]
-NONE = Rows.of(torch.zeros(0, 0))
+
+
 FIRST_ORDER = {
     "bag-input": Composition(BagOfWords, Input, "Wang and Cho 2016, n = 1", ""),
     "bag": Composition(BagOfWords, Output, "", ""),
@@ -69,17 +69,11 @@ def drawn(seed: int, *sizes: int, longest: int = 8) -> Lists:
 
 @pytest.mark.parametrize(
     ("head", "shape"),
-    [
-        (None, {"recurrence": "cifg", "layers": 2, "tied": False}),
-        ("classes", {}),
-        ("hashed", {}),
-    ],
+    [(None, {"recurrence": "cifg", "layers": 2, "tied": False}), ("classes", {}), ("hashed", {})],
 )
 @given(lists=document)
 @settings(max_examples=5)
-def test_scores_without_context_equal_word_by_word_scores(
-    lists: Lists, head: str | None, shape: dict[str, Any]
-) -> None:
+def test_scores_are_word_by_word(lists: Lists, head: str | None, shape: dict[str, Any]) -> None:
     model = model_of("rnnlm", head, **shape)
     scores = independent(ScoringEngine.of(model), Candidates.of(lists))
     for candidates, row in zip(lists, scores, strict=True):
@@ -97,9 +91,7 @@ def test_scores_without_context_equal_word_by_word_scores(
 )
 @given(documents=st.lists(document, min_size=1, max_size=3))
 @settings(max_examples=5)
-def test_pairs_equal_every_candidate_scored_after_every_other(
-    documents: list[Lists], name: str, head: str | None
-) -> None:
+def test_pairs_are_scored_one_by_one(documents: list[Lists], name: str, head: str | None) -> None:
     """Any context, fusion and head of order 1."""
     model = model_of(name, head, tied=False)
     assert model.order == 1
@@ -147,9 +139,7 @@ def test_requests_together_score_as_each_word_by_word_however_much_fits(
 @pytest.mark.parametrize(
     ("name", "passes"), [("dclm", 1), ("dclm-two-sentence", 1), ("ccdclm", 5), ("rlm-bow-ef-2", 5)]
 )
-def test_contexts_that_only_add_to_the_logits_share_one_pass_over_the_trie(
-    name: str, passes: int
-) -> None:
+def test_contexts_that_add_to_the_logits_share_one_pass(name: str, passes: int) -> None:
     engine = ScoringEngine.of(model_of(name))
     alone(engine, [[3, 4], [3, 5, 6]], random_contexts(engine.model, 5))
     assert engine.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
@@ -166,13 +156,8 @@ def by_order(engine: ScoringEngine, lists: Candidates, contexts: Rows) -> list[b
     return [scores.tobytes() for scores, _ in after(engine, parts)]
 
 
-@pytest.mark.parametrize(
-    ("name", "head"),
-    [*((n, None) for n in FORMS), ("codclm", "classes")],
-)
-def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
-    name: str, head: str | None
-) -> None:
+@pytest.mark.parametrize(("name", "head"), [*((n, None) for n in FORMS), ("codclm", "classes")])
+def test_deterministic_scores_have_bits_for_any_threads(name: str, head: str | None) -> None:
     """`after` of a context alone and among others; whole documents with 1 and 3 threads."""
     lists, model, found = Candidates.of(drawn(4, *[8] * 4, longest=9)), model_of(name, head), []
     contexts, threads = random_contexts(model, 3), torch.get_num_threads()
@@ -220,18 +205,6 @@ def test_a_fault_in_a_later_run_of_lists_names_the_list(monkeypatch: pytest.Monk
     assert (fault.value.list, fault.value.candidate) == (2, 2)
 
 
-def test_a_fault_given_a_source_names_the_sentence_and_the_source() -> None:
-    model = DocumentLM(config_of("attention", V, 6, 8, tied=False, source_words=V)).eval()
-    with torch.no_grad():
-        model.context.get_parameter("embedding.weight")[5] = torch.nan  # of a source word
-    sources = Corpus.of([[[3], [4, 6], [7], [8], [9, 5], [3]]])
-    side = Rows.of(sources.rows(np.arange(6)))
-    sentences = Candidates.of([[[3, 4]], [[6]]])
-    with pytest.raises(LogProbError) as fault:
-        given_each(ScoringEngine.of(model), sentences, side, np.array([0, 2, 6]))
-    assert (fault.value.list, fault.value.candidate) == (1, 2)
-
-
 def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on CUDA, with a run for each list."""
     monkeypatch.setitem(HELD, "cpu", 1)
@@ -246,7 +219,6 @@ def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.Monke
 
 
 # Tries against prefixes written out
-
 candidate = st.lists(st.sampled_from([0, 3, 4, 5, 9_999]), max_size=4)
 any_lists = st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4)
 
@@ -266,22 +238,8 @@ def own_roots(lists: Lists) -> Forest:
     return build(Candidates.of(lists), np.arange(len(roots)), roots, len(lists))
 
 
-@given(any_lists)
-def test_columns_hold_the_lists_and_their_parts(lists: Lists) -> None:
-    columns = Candidates.of(lists)
-    assert columns.counts == tuple(map(len, lists))
-    for begin in range(len(lists)):
-        part, whole = columns.part(begin, len(lists)), Candidates.of(lists[begin:])
-        joined, twice = Candidates.joined([part, whole]), Candidates.of(lists[begin:] * 2)
-        for name in ("tokens", "offsets", "lists"):
-            np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
-            np.testing.assert_array_equal(getattr(joined, name), getattr(twice, name))
-
-
 @given(any_lists, st.integers(0, 99))
-def test_nodes_are_the_distinct_prefixes_below_each_root_level_by_level(
-    lists: Lists, seed: int
-) -> None:
+def test_nodes_are_distinct_prefixes_level_by_level(lists: Lists, seed: int) -> None:
     """And sums along paths are those of each candidate's words and its end, −∞ included."""
     forest = own_roots(lists)
     written = [(t, tuple(words)) for t, k_best in enumerate(lists) for words in k_best]
@@ -305,26 +263,3 @@ def test_nodes_are_the_distinct_prefixes_below_each_root_level_by_level(
         for t, w in written
     ]
     np.testing.assert_allclose(sums, np.reshape(truth, sums.shape), rtol=1e-12)
-
-
-@given(any_lists, st.data())
-def test_any_candidates_may_stand_below_any_roots_and_a_list_be_restricted_to(
-    lists: Lists, data: st.DataObject
-) -> None:
-    texts, columns = [tuple(words) for k_best in lists for words in k_best], Candidates.of(lists)
-    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=6)) if texts else []
-    roots = [data.draw(st.integers(0, 2)) for _ in rows]
-    forest = build(columns, np.array(rows, np.int64), np.array(roots, np.int64), 3)
-    ends = [prefix(forest, end) for end in forest.end.tolist()]
-    assert ends == [(root, texts[row]) for row, root in zip(rows, roots, strict=True)]
-    shared = build(columns, np.arange(len(texts)), np.zeros(len(texts), np.int64), 1)
-    for t, k_best in enumerate(lists):
-        if k_best:
-            nodes, own = shared.restricted(shared.end[columns.lists[t] : columns.lists[t + 1]])
-            assert (np.diff(nodes) > 0).all()
-            assert own.levels == own_roots([k_best]).levels
-            assert [prefix(own, i) for i in range(len(own))] == [prefix(shared, i) for i in nodes]
-            assert [prefix(own, end) for end in own.end] == [(0, tuple(c)) for c in k_best]
-
-
-# Words and states at positions

@@ -1,10 +1,9 @@
 """Topics of sequences of words, and what they are learned from."""
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from lm.contexts.topics import STRETCH, UNIT, TopicModel, counts_of
+from lm.contexts.topics import STRETCH, TopicModel, counts_of
 from lm.corpus import Corpus
 
 
@@ -34,16 +33,6 @@ def test_the_topic_of_a_sequence_has_the_largest_sum_with_the_prior() -> None:
     ):
         assert topic(model, *words) == expected
     assert topic(given([[1.0, 1.0], [1.0, 1.0]], [0.0, 0.0]), 3, 4) == 1
-
-
-def test_weights_are_kept_to_a_thousandth_up_to_a_number_for_each_word() -> None:
-    weights = np.array([[-7.3, -2.1], [-1.2, -9.7]])
-    model = given(weights.tolist(), [-1.0, -2.0])
-    found = (model.terms[3:, 2] - model.terms[3:, 1]).numpy() / UNIT
-    np.testing.assert_allclose(found, weights[:, 1] - weights[:, 0], atol=1 / UNIT)
-    assert (model.prior / UNIT).tolist() == [0.0, -1.0]
-    with pytest.raises(ValueError, match="as topics, 4, found 3; ask for fewer"):
-        TopicModel(9, 4).learn(lambda *_: pytest.fail("reached"), Corpus.of([[[3], [4]]] * 3), 1)
 
 
 def test_texts_are_stretches_of_documents_without_words_that_are_too_common_or_too_rare() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.models import beside, config_of, enlarged
-from torch import Tensor, nn
+from support.models import config_of, enlarged
+from torch import Tensor
 
-from lm.corpus import SEGMENTS, Corpus, encode, segments
+from lm.corpus import SEGMENTS, Corpus, encode
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
 from lm.reading import read
@@ -25,7 +25,7 @@ from lm.training import trainer as training
 from lm.training.processes import ALONE, Processes
 from lm.training.settings import FAMILIES, Settings
 from lm.training.state import load_training, save_training
-from lm.training.trainer import LEVELS, Trainer, Validation
+from lm.training.trainer import Trainer, Validation
 from lm.vocabulary import Vocabulary
 
 WORDS = tuple(b"w%d" % i for i in range(21))
@@ -119,8 +119,6 @@ def interrupted(
 
 
 # One update
-
-
 def gradients(trainer: Trainer, *, first: int = 1) -> dict[str, Tensor]:
     """Of −log p summed over the first segments of the epoch, each of which begins a document."""
     model, settings = trainer.model, trainer.settings
@@ -150,9 +148,7 @@ def clipped(found: dict[str, Tensor], norm: float) -> dict[str, Tensor]:
         ("ccdclm", {"clip": 0.0, "accumulate": 3}),  # one update of their mean gradient
     ],
 )
-def test_an_update_is_that_of_the_loss_summed_over_a_segment_and_clipped(
-    name: str, changes: dict[str, Any]
-) -> None:
+def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[str, Any]) -> None:
     trainer = trainer_of(name, **changes)
     settings = trainer.settings
     before, found = weights(trainer), gradients(trainer, first=settings.accumulate)
@@ -170,8 +166,6 @@ def test_an_update_is_that_of_the_loss_summed_over_a_segment_and_clipped(
 
 
 # What a run reads and reports
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "length"),
     [
@@ -179,9 +173,7 @@ def test_an_update_is_that_of_the_loss_summed_over_a_segment_and_clipped(
         *((name, {"segments": "independent"}, n) for n, name in enumerate(("drnnlm", "hrnnlm"), 1)),
     ],
 )
-def test_training_reads_the_text_as_evaluation_does(
-    name: str, changes: dict[str, Any], length: int | None
-) -> None:
+def test_training_reads_all_text(name: str, changes: dict[str, Any], length: int | None) -> None:
     """At rate zero the loss of an epoch is that of the text, cut where segments are independent."""
     still = replace(NOISY, epochs=1, validations=1, learning_rate=0.0, **QUIET)
     trainer = trainer_of(name, still, segment=length or 2, **changes)
@@ -192,69 +184,7 @@ def test_training_reads_the_text_as_evaluation_does(
     assert finished(trainer)[-1].training_nats == pytest.approx(expected.nats_per_token, rel=1e-5)
 
 
-def test_of_passages_the_loss_is_that_of_the_last_sentence_given_the_others() -> None:
-    passages = TRAIN.in_passages(2)
-    still = replace(NOISY, epochs=1, validations=1, learning_rate=0.0, streams=100, **QUIET)
-    trainer = trainer_of("drnnlm", still, passages)
-    enlarged(trainer.model)
-    expected = perplexity(trainer.model, passages).nats_per_token
-    assert finished(trainer)[-1].training_nats == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_report_tells_the_loss_since_the_report_before_it_and_leaves_no_trace() -> None:
-    """Reports of single updates average to that of all."""
-    each, whole = (trainer_of("codclm", NOISY, epochs=1, validations=v) for v in (10**6, 1))
-    losses, lengths = [r.training_nats for r in finished(each)], np.diff(TRAIN.sentences) + 1
-    order = ([part.sentences[part.sentences >= 0] for part in parts] for parts in each._updates(0))
-    counts = [sum(lengths[own].sum() for own in parts) for parts in order]
-    (report,) = finished(whole)
-    assert report.training_nats == pytest.approx(np.average(losses, weights=counts))
-    assert same(tensors(each), tensors(whole))
-
-
-def repetitive(documents: int, seed: int) -> Corpus:
-    """Documents of five sentences of one word, which is the same in all of them: one of four."""
-    rng = np.random.default_rng(seed)
-    lines = [[WORDS[rng.integers(4)]] * 5 + [b""] for _ in range(documents)]
-    return encode([line for document in lines for line in document], VOCABULARY)
-
-
-LEARNING = Settings(epochs=8, streams=8, segment=6, learning_rate=0.05, validations=1, **QUIET)
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "changes", "least", "most"),
-    [
-        # without context a word costs ln 4 nats and `</s>` nothing: perplexity 2 at best
-        ("rnnlm", None, {}, 1.9, 2.6),
-        # by 8 epochs 1.9 to 4.0, as the noise falls
-        ("drnnlm", None, {"negatives": 6, "epochs": 16}, 1.0, 2.9),
-        ("codclm", "classes", {}, 1.0, 2.6),
-        ("codclm", "self-normalised", {"objective": "nce", "negatives": 50}, 1.0, 3.2),
-    ],
-)
-def test_a_model_learns_what_it_can_know(
-    name: str, head: str | None, changes: dict[str, Any], least: float, most: float
-) -> None:
-    config = config_of(name, len(VOCABULARY), 8, 16, recurrence="lstm", head=head)
-    settings = replace(LEARNING, **changes)
-    model = DocumentLM.seeded(config, 2)
-    trainer = Trainer(model, repetitive(40, 3), repetitive(12, 1), settings=settings)
-    reports = finished(trainer)
-    assert len(reports) == settings.epochs
-    assert least < reports[-1].valid_perplexity < most < len(VOCABULARY)
-    top = min(reports, key=lambda report: report.valid_perplexity)
-    assert top.best
-    assert trainer.progress.best == pytest.approx(math.log(top.valid_perplexity))
-    found = perplexity(trainer.model, trainer.valid)
-    assert found.perplexity == pytest.approx(reports[-1].valid_perplexity)
-    if found.log_z is not None:
-        assert abs(found.log_z.mean) < 1.2
-
-
 # When a run ends
-
-
 def measured(monkeypatch: pytest.MonkeyPatch, nats: Iterable[float]) -> None:
     """Let validations measure these nats per token, one after the other."""
     values, n = iter(nats), VALID.n_sentences + len(VALID.tokens)
@@ -264,9 +194,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, nats: Iterable[float]) -> None:
     monkeypatch.setattr(training, "sentence_level_nats", lambda *_: next(values))
 
 
-def test_a_run_ends_when_so_many_validations_have_brought_no_new_best(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_ends_after_validations_without_new_best(monkeypatch: pytest.MonkeyPatch) -> None:
     measured(monkeypatch, [3.0, 2.0, 2.5, 1.0, 1.0, 1.1, 1.2, 0.5])
     trainer = trainer_of("rnnlm", epochs=50, patience=3, learning_rate=1e-9)
     best = [True, True, False, True, False, False, False]
@@ -295,51 +223,8 @@ def two_step(**changes: Any) -> Trainer:
     )
 
 
-def test_stages_have_equal_parts_of_a_time_limit() -> None:
-    trainer = two_step(minutes=1e-9, epochs=10**6)
-    assert [report.stage for report in finished(trainer)] == ["sentences", "words"]
-    assert trainer.share_done() == 1.0
-    trainer = two_step(minutes=1.0, epochs=10**6)
-    trainer.progress.seconds = 15.0
-    assert trainer.share_done() == 0.5
-    trainer.progress.stage, trainer.progress.first_seconds = 1, 20.0
-    trainer.progress.seconds = 50.0
-    assert trainer.share_done() == 0.75
-
-
 # Stages
-
-
-@pytest.mark.parametrize("name", ["codclm", "hrnnlm", "dclm-auxiliary", "rnnslm"])
-def test_stages_train_the_parameters_that_the_auxiliary_loss_reaches_or_all(name: str) -> None:
-    model, source = trainer_of(name).model, beside(FEW)
-    part = next(segments(source, [0], streams=1, length=4))
-    reading = read(model, source, part, model.context.start(1))
-    if reading.auxiliary_loss.requires_grad:
-        torch.autograd.backward(reading.auxiliary_loss)
-    upper = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
-    every = {n for n, _ in model.named_parameters()}
-
-    def names(parameters: Iterable[nn.Parameter]) -> set[str]:
-        ids = {id(parameter) for parameter in parameters}
-        return {n for n, p in model.named_parameters() if id(p) in ids}
-
-    assert names(model.context.auxiliary_parameters()) == upper
-    for levels in ("together", "separate"):
-        (stage,) = LEVELS[levels](model)
-        assert (stage.words, stage.sentences, names(stage.parameters)) == (True, True, every)
-        assert len(stage.groups) == 1 + (levels == "separate" and bool(upper))
-    *first, last = LEVELS["two-step"](model)
-    assert last.words
-    if first:
-        assert (first[0].words, first[0].sentences, last.sentences) == (False, True, False)
-        assert names(first[0].parameters) == upper
-        assert names(last.parameters) == every - upper
-
-
-def test_two_steps_train_the_sentence_level_and_freeze_it_at_its_best(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_steps_freeze_the_sentence_level_at_best(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = two_step(learning_rate=0.0)
     report, model, nats = finished(trainer)[0], trainer.model, 0.0
     with torch.no_grad():  # the perplexity of the first stage is that of words without order
@@ -375,8 +260,6 @@ def test_two_steps_train_the_sentence_level_and_freeze_it_at_its_best(
 
 
 # Interrupted runs
-
-
 def noisy(name: str, shape: dict[str, Any] | None = None, **changes: Any) -> Callable[[], Trainer]:
     return lambda: trainer_of(name, NOISY, shape=shape, **changes)
 
@@ -409,9 +292,7 @@ RUNS: dict[str, Callable[[], Trainer]] = {
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_run_left_anywhere_makes_the_updates_of_an_uninterrupted_one(
-    run: str, tmp_path: Path
-) -> None:
+def test_a_run_left_anywhere_makes_the_same_updates(run: str, tmp_path: Path) -> None:
     whole = RUNS[run]()
     expected = [figures(report) for report in whole.run()]
     if run == "bfloat16":
@@ -434,18 +315,6 @@ def test_every_kind_of_noise_and_every_seed_makes_another_run() -> None:
         finished(trainer)
         ended.append(tensors(trainer))
     assert [same(ended[0], other) for other in ended[1:]] == [True] + [False] * (1 + len(kinds))
-
-
-@pytest.mark.parametrize("noise", [{}, {"dropout": 0.2}, {"negatives": 6}], ids=str)
-def test_noise_depends_on_the_seed_where_the_order_of_documents_does_not(
-    noise: dict[str, Any],
-) -> None:
-    ended = []
-    for seed in (5, 6):
-        trainer = trainer_of("codclm", NOISY, text(1, 0), **{**QUIET, **noise, "seed": seed})
-        finished(trainer)
-        ended.append(tensors(trainer))
-    assert same(*ended) is (noise == {})
 
 
 NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
@@ -472,8 +341,6 @@ def test_a_state_of_before_there_was_a_setting_is_resumed_with_its_default(tmp_p
 
 
 # Several processes
-
-
 class Threads(Processes):
     """Threads of one process as processes: what they add and gather goes through a list."""
 

@@ -7,7 +7,6 @@ from math import isqrt
 from typing import Any
 
 import pytest
-import torch
 from support.models import config_of
 
 from lm.composition import FUSIONS, HEADS, ContextWindow, fact, load
@@ -67,9 +66,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
 @pytest.mark.parametrize(
     ("name", "others", "shape"), LAWS, ids=[f"{n}-{name}" for n, (name, *_) in enumerate(LAWS)]
 )
-def test_compositions_obey_the_laws(
-    name: str, others: dict[str, Any], shape: dict[str, Any]
-) -> None:
+def test_compositions_obey_laws(name: str, others: dict[str, Any], shape: dict[str, Any]) -> None:
     check_composition(replace(ZOO[name], **others), **shape)
 
 
@@ -117,30 +114,6 @@ def test_orders_follow_from_the_compositions(name: str, head: str | None) -> Non
     assert model.order == ORDERS.get(name) == ZOO[name].order
     assert model.causal == ZOO[name].causal == (name != "dclm-right-target")
     assert model.additive == (name in ADDITIVE and head != "hashed")
-
-
-@pytest.mark.parametrize(
-    ("name", "fusion", "order", "additive"),
-    [
-        *(("codclm", "merge", 1, False), ("ccdclm", "output", 1, True)),
-        *(("codclm", "input-sum", None, False), ("dam", "merge", None, False)),
-    ],
-)
-def test_the_order_follows_from_the_fusion_that_is_named(
-    name: str, fusion: str, order: int | None, additive: bool
-) -> None:
-    found = DocumentLM(Config(name, 9, 3, 4, fusion=fusion))
-    assert (found.order, found.additive) == (order, additive)
-    assert type(found.fusion) is load(FUSIONS[fusion])
-
-
-def test_a_seed_decides_the_weights() -> None:
-    config = config_of("hrnnlm-lin-dual", 10, 3, 4)
-    state = torch.get_rng_state()
-    one, two, other = (DocumentLM.seeded(config, seed).state_dict() for seed in (7, 7, 8))
-    assert torch.equal(torch.get_rng_state(), state)  # the global generator is left alone
-    assert all(torch.equal(one[key], two[key]) for key in one)
-    assert not all(torch.equal(one[key], other[key]) for key in one)
 
 
 def test_models_without_memory_have_shapes_on_no_device() -> None:

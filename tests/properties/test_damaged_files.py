@@ -109,13 +109,11 @@ def three(world: World) -> World:
 
 @pytest.mark.parametrize("name", FILES)
 @settings(
-    max_examples=20,
+    max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_damaged_bytes_are_read_or_refused_in_one_line(
-    name: str, data: st.DataObject, three: World
-) -> None:
+def test_damaged_bytes_are_read_or_refused(name: str, data: st.DataObject, three: World) -> None:
     examples, command = FILES[name]
     three.write("file", data.draw(damaged(examples) | st.binary(max_size=60)))
     run = three.run(command)

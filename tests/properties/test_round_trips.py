@@ -119,9 +119,7 @@ def converted(world: World, options: str) -> list[list[dict[str, Any]]]:
 @pytest.mark.parametrize("name", WRITERS)
 @in_world
 @given(sentences=lists)
-def test_a_list_of_a_format_comes_back_as_json_lines(
-    name: str, sentences: list[Sentence], world: World
-) -> None:
+def test_a_list_comes_back_as_json(name: str, sentences: list[Sentence], world: World) -> None:
     write, options, names, factor, has_total = WRITERS[name]
     content = write(sentences)
     world.write("list", content)
@@ -138,9 +136,7 @@ def test_a_list_of_a_format_comes_back_as_json_lines(
 
 @in_world
 @given(sentences=of_equal_length)
-def test_a_flat_list_comes_back_with_the_scores_of_its_other_file(
-    sentences: list[Sentence], world: World
-) -> None:
+def test_a_flat_list_comes_back_with_its_scores(sentences: list[Sentence], world: World) -> None:
     world.write("list", [x for _, x, _, _ in rows(sentences)])
     world.write("scores", [f"{a!r}\t{b!r}" for _, _, a, b in rows(sentences)])
     k = len(sentences[0])
@@ -154,9 +150,7 @@ def test_a_flat_list_comes_back_with_the_scores_of_its_other_file(
 
 @in_world
 @given(sentences=lists)
-def test_a_list_goes_through_moses_and_json_lines_without_a_change(
-    sentences: list[Sentence], world: World
-) -> None:
+def test_a_list_goes_through_moses_and_json_lines(sentences: list[Sentence], world: World) -> None:
     world.write("list", jsonl(sentences))
     world.ok("convert --kbest list --to moses --out moses")
     world.ok("convert --kbest moses --to moses --out again")
@@ -194,7 +188,6 @@ def test_any_text_is_written_to_a_moses_list_escaped_or_refused(text: str, world
 
 
 # Documents
-
 names = st.text("abc-/.", min_size=1, max_size=6).filter(lambda name: name.strip("-/."))
 sizes = st.dictionaries(names, st.integers(1, 4), min_size=1, max_size=4)
 
@@ -261,9 +254,7 @@ def test_documents_come_back(form: str, drawn: dict[str, int], world: World) -> 
 
 @settings(in_world, max_examples=5)
 @given(drawn=sizes)
-def test_references_of_a_set_are_the_texts_of_its_segments(
-    drawn: dict[str, int], world: World
-) -> None:
+def test_references_of_a_set_are_its_segments(drawn: dict[str, int], world: World) -> None:
     lines = [f"{name} & {n}" for name, size in drawn.items() for n in range(1, size + 1)]
     world.write("text", lines)
     for write in (sgml, xml):
@@ -273,7 +264,6 @@ def test_references_of_a_set_are_the_texts_of_its_segments(
 
 
 # Weights
-
 labels = st.from_regex(r"[A-E][A-Za-z]{0,5}[0-9]?", fullmatch=True)  # F0, F1, … are places
 dense = st.dictionaries(
     labels, st.lists(numbers, min_size=1, max_size=3), min_size=1, max_size=4

@@ -7,11 +7,9 @@ processes do.
 
 import os
 import subprocess
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from support.world import ROOT, World
+from support.world import ROOT, Folders, World
 
 CALLED = 'echo "${0##*/} $*" >> calls\n'
 PROGRAMS = {
@@ -45,9 +43,7 @@ def calls(world: World, script: str, command: str, **variables: str) -> list[str
     return world.lines("calls")
 
 
-def test_tasks_of_slurm_score_a_shard_each_and_the_script_finishes(
-    cluster: World, model_folders: Mapping[str, Path]
-) -> None:
+def test_tasks_of_slurm_score_a_shard_each(cluster: World, model_folders: Folders) -> None:
     alone, shared = (DECODE.format(lm=model_folders["ccdclm"], name=n) for n in ("alone", "shared"))
     cluster.ok(alone)
     found = calls(cluster, "decode.sbatch", shared, SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="1")
@@ -62,16 +58,6 @@ def test_a_task_of_a_job_array_scores_its_shard(cluster: World) -> None:
     variables = {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
     found = calls(cluster, "array.sbatch", "decode --out o", **variables)
     assert found == ["rerank decode --out o --threads 1 --shard 2/3"]
-
-
-def test_a_variable_of_slurm_alone_changes_nothing(
-    cluster: World, model_folders: Mapping[str, Path]
-) -> None:
-    """A batch script without srun is one process, whatever SLURM_NTASKS says."""
-    variables = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}
-    done = cluster.ok(DECODE.format(lm=model_folders["ccdclm"], name="one"), **variables)
-    assert (cluster.folder / "one.out").exists()
-    assert "shard" not in done.err
 
 
 def test_torchrun_is_started_on_each_machine_of_slurm(cluster: World) -> None:

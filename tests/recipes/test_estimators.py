@@ -193,9 +193,7 @@ def test_a_list_is_scored_and_outputs_are_judged_by_a_real_comet(world: World) -
     assert "needs a reference: give it to --metric, not to --scorer" in refused.err
 
 
-def test_orders_and_choices_by_embeddings_are_those_of_hand(
-    world: World, script: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embeddings_are_by_hand(world: World, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors have an angle of a text's digit, 0.3 each; of two equal texts no pair counts."""
 
     class Angles:

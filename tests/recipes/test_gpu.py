@@ -27,13 +27,6 @@ def test_every_part_runs_and_scores_are_those_of_the_cpu(script: Any) -> None:
     assert "no time left" not in printed
 
 
-def test_rows_of_a_table_can_be_chosen(script: Any) -> None:
-    chosen = ("--part", "scoring", "--case", "rnnlm")
-    printed = script("bench/gpu/run.py", "--device", "cpu", "--quick", *chosen).out
-    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
-    assert [row[0] for row in rows if len(row) == 9 and row[1] in PRECISIONS] == ["rnnlm"] * 3
-
-
 def test_kernels_are_listed_with_their_seconds(script: Any) -> None:
     chosen = ("--part", "kernels", "--case", "rnnlm")
     printed = script("bench/gpu/run.py", "--device", "cpu", "--quick", *chosen).out

@@ -172,41 +172,6 @@ def test_lists_are_packed_have_gaps_and_begin_where_the_options_say(moses: Moses
     assert len(out) == len(world.lines("source"))
 
 
-LIST = ["-n-best-list", "list", "100"]
-MORE = ["--scorer", "more=document-cache", *OURS, "--weight", "more=1"]
-
-
-@pytest.mark.parametrize(
-    ("words", "ours", "message"),
-    [
-        ([], OURS, "expected -config FILE"),
-        (["moses.ini", *LIST], OURS, "expected an option of Moses after --, found 'moses.ini'"),
-        (["-config", "none.ini", *LIST], OURS, "none.ini: cannot be read"),
-        ([*ALL, *LIST[:2]], OURS, "expected -n-best-list FILE SIZE [distinct]"),
-        ([*ALL, *LIST], [*OURS, "--weight", "more=1"], "found one of 'more'; there are: TM0, LM0"),
-        ([*ALL, *LIST], MORE, "give --weight more=1 --weight used=0.25"),
-        ([*ALL, *LIST], [*OURS, "--weight", "LM0=1"], "Moses has a feature of this name"),
-        ([*ALL, *LIST], [*OURS[:2], "--no-docs", "nothing"], "'nothing' is not one of"),
-        ([*CONFIG, "-unheard-of", *LIST], OURS, "Unrecognised parameter"),
-        ([*CONFIG, "-input-file", "short", *LIST], OURS, "give the --docs of this input"),
-    ],
-    ids=["config", "word", "file", "size", "name", "order", "twice", "rerank", "moses", "docs"],
-)
-def test_a_fault_is_a_message_and_no_list(
-    words: list[str], ours: list[str], message: str, moses: Moses
-) -> None:
-    moses.world.write("short", moses.world.lines("source")[:-1])
-    code, out, err = moses.run(*words, ours=ours)
-    assert code != 0
-    assert message in err
-    assert "Traceback" not in err
-    assert out == []
-    assert "list" not in moses.world.files()
-    with pytest.raises(SystemExit):
-        moses.run(*ALL, ours=[*OURS, "--kbest=list"])
-    assert "decoder.py itself gives this option" in moses.capture.readouterr().err
-
-
 @pytest.mark.slow
 def test_the_recipe_tunes_and_reranks_the_embedded_example(world: World) -> None:
     command = [sys.executable, str(RECIPE / "run.py"), "--work", "w", "--iterations", "1"]

@@ -1,7 +1,5 @@
 """`recipes/bench/reliability` in short: kill loops, determinism, and the catalogue of faults."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -117,9 +115,7 @@ def test_documents_in_the_other_order_give_equal_bytes_and_other_bytes_are_found
     ]
 
 
-def test_each_row_of_the_catalogue_of_faults_is_held_by_tests_that_exist_or_says_why_not(
-    recipe: Any,
-) -> None:
+def test_each_row_of_the_catalogue_of_faults_is_held_by_tests_that_exist(recipe: Any) -> None:
     rows = recipe("fault_rows")
     held = rows.evidence()
     others = {*rows.NOT_APPLICABLE, *rows.OPEN}

@@ -1,7 +1,5 @@
 """The checks of `recipes/bench/reliability/supply_chain.py`, on made-up metadata and wheels."""
 
-from __future__ import annotations
-
 import zipfile
 from email.message import Message
 from importlib import import_module, metadata

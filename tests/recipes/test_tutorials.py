@@ -1,7 +1,5 @@
 """The tutorials: what they show runs, in this order, and prints what they show."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -76,9 +74,7 @@ def pattern(shown: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_step_of_the_page_prints_what_the_page_shows(
-    page: str, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_show_what_is_done(page: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "recipes" / "docs" / page).read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert len(blocks) > 5

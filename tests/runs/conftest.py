@@ -1,7 +1,5 @@
 """Lists of four documents with candidates, weights for them, and what a run of theirs wrote."""
 
-from __future__ import annotations
-
 import pytest
 from support.runs import MODELS
 from support.world import World

@@ -1,7 +1,5 @@
 """The score cache: scores are found again bit for bit, or computed again whatever happened."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -39,12 +37,8 @@ def outputs(world: World, command: str) -> tuple[Outcome, dict[str, bytes]]:
 
 
 # Found again
-
-
 @pytest.mark.parametrize("model", MODELS)
-def test_a_second_run_takes_all_scores_from_the_cache_and_writes_the_same_bytes(
-    model: str, drawn: World
-) -> None:
+def test_a_second_run_takes_all_scores_from_the_cache(model: str, drawn: World) -> None:
     _, expected = outputs(drawn, decoding(model, "--no-cache"))
     assert shards() == []
     for documents in (0, DOCUMENTS):
@@ -55,9 +49,7 @@ def test_a_second_run_takes_all_scores_from_the_cache_and_writes_the_same_bytes(
 
 
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_tuning_again_computes_no_scores_and_gives_the_same_weights(
-    model: str, drawn: World
-) -> None:
+def test_tuning_again_computes_no_scores_for_equal_weights(model: str, drawn: World) -> None:
     _, expected = outputs(drawn, tuning(model))
     found, written = outputs(drawn, tuning(model))
     assert (recalled(found), written) == (DOCUMENTS, expected)
@@ -102,9 +94,7 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
 
 @pytest.mark.parametrize("options", ["", ",pmi=yes"])
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_other_contexts_are_scored_once_and_leave_the_scores_of_the_decoding(
-    model: str, options: str, drawn: World
-) -> None:
+def test_other_contexts_are_scored_once(model: str, options: str, drawn: World) -> None:
     """A trace and the ablations share what has no context."""
     names = ["lmpmi", "lmnull"] if options else ["lm"]
     drawn.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.5], **dict.fromkeys(names, 1.0)})
@@ -120,9 +110,7 @@ def test_other_contexts_are_scored_once_and_leave_the_scores_of_the_decoding(
 
 
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
-    model: str, drawn: World
-) -> None:
+def test_fewer_candidates_are_found_in_lists_of_more(model: str, drawn: World) -> None:
     """Batches of other sizes have other bits; a prefix of other texts is none."""
     for options, documents in (("", DOCUMENTS), ("--deterministic", 0)):
         expected = outputs(drawn, decoding(model, f"--top 2 --no-cache {options}"))[1]
@@ -156,12 +144,8 @@ def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: W
 
 
 # Damage
-
-
 @pytest.mark.parametrize(("model", "place"), [("codclm", 0.0), ("ccdclm", 0.5), ("codclm", 1.0)])
-def test_a_cut_or_changed_byte_anywhere_is_noticed_and_the_scores_computed_again(
-    model: str, place: float, drawn: World
-) -> None:
+def test_a_cut_or_changed_byte_is_noticed(model: str, place: float, drawn: World) -> None:
     command = f"{SCORE}{model} --deterministic"
     _, expected = outputs(drawn, command)
     shard = shards()[1]
@@ -231,9 +215,7 @@ def test_a_right_digest_over_anything_but_safetensors_is_damage(drawn: World) ->
 
 
 @pytest.mark.parametrize("command", [PLAIN, f"{SCORE}ccdclm"], ids=["1", "any"])
-def test_a_shard_of_other_arrays_than_those_of_its_scorer_is_damage(
-    command: str, drawn: World
-) -> None:
+def test_a_shard_of_arrays_of_another_scorer_is_damage(command: str, drawn: World) -> None:
     _, expected = outputs(drawn, command)
     shard = shards()[0]
     arrays = load(shard.read_bytes()[:-32])
@@ -285,8 +267,6 @@ def test_what_is_no_shard_is_not_read_and_gives_way_to_one(kind: str, drawn: Wor
 
 
 # A cache that cannot be written, and its limit
-
-
 @pytest.mark.parametrize(
     ("call", "number", "reason"),
     [
@@ -323,9 +303,7 @@ def size() -> int:
     return sum(path.stat().st_size for path in shards())
 
 
-def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_used_longest_ago_go_first(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MODELS:
         drawn.ok(f"{SCORE}{name}")
         for shard in shards():
@@ -359,9 +337,7 @@ def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
     )  # what was just written is kept, whatever the clock says
 
 
-def test_documents_with_more_scores_than_the_limit_are_told_and_smaller_ones_kept(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_beyond_the_limit_are_told(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn.ok(PLAIN)
     sizes = sorted(path.stat().st_size for path in shards())
     drawn.ok("cache clear")
@@ -373,8 +349,6 @@ def test_documents_with_more_scores_than_the_limit_are_told_and_smaller_ones_kep
 
 
 # Several processes
-
-
 def test_two_programs_that_share_a_cold_cache_write_the_bytes_of_one(drawn: World) -> None:
     _, expected = outputs(drawn, decoding("ccdclm", "--deterministic --no-cache"))
     command = decoding("ccdclm")

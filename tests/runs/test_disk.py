@@ -5,8 +5,6 @@ test and in the score cache. After a fault every final name holds an old file or
 there is no temporary file, and the same command ends with the bytes of a run without a fault.
 """
 
-from __future__ import annotations
-
 import builtins
 import errno
 import io

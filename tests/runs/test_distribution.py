@@ -1,7 +1,5 @@
 """Processes that share the documents of a run, by `--shard`, `torchrun` or Ray: bytes and words."""
 
-from __future__ import annotations
-
 import heapq
 import os
 import re
@@ -39,8 +37,6 @@ def alone(world: World, command: str) -> dict[str, bytes]:
 
 
 # Shards
-
-
 @every_command
 def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, drawn: World) -> None:
     expected = alone(drawn, command)
@@ -55,9 +51,7 @@ def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, draw
 
 
 @pytest.mark.parametrize(("model", "total"), [("rnnlm", 2), ("codclm", 3), ("ccdclm", 7)])
-def test_documents_are_dealt_by_cost_the_dearest_first_to_the_shard_of_least_cost(
-    model: str, total: int, drawn: World
-) -> None:
+def test_documents_are_dealt_by_cost_dearest_first(model: str, total: int, drawn: World) -> None:
     """Graham's rule; a document costs its words, at order 1 after each candidate before."""
     lists: dict[int, list[int]] = {}
     for line in drawn.lines("dev.kbest"):
@@ -96,8 +90,6 @@ def test_a_feature_that_the_cache_has_not_is_computed_again_by_the_last_run(draw
 
 
 # Processes of torchrun
-
-
 def torchrun(command: str, number: int, kill: int | None = None) -> list[Fork]:
     """Processes that know of each other as those of `torchrun`; one of them is killed early."""
     with socket.socket() as free:
@@ -142,9 +134,7 @@ def test_an_error_names_the_process(drawn: World) -> None:
 
 
 @pytest.mark.parametrize(("processes", "model"), [(2, "codclm"), (4, "codclm"), (2, "pieces")])
-def test_perplexity_is_shared_and_summed_also_by_more_processes_than_documents(
-    processes: int, model: str, drawn: World
-) -> None:
+def test_perplexity_is_shared_and_summed(processes: int, model: str, drawn: World) -> None:
     text = [line or "" for line in drawn.lines("dev.ref")[:9]]
     drawn.write("text", [*text[:4], "", *text[4:6], "", *text[6:]])
     tags = [" ".join("ab"[n % 2] for n, _ in enumerate(line.split())) for line in text]
@@ -184,8 +174,6 @@ def test_variables_of_other_programs_do_not_make_processes_of_torchrun(
 
 
 # Ray
-
-
 class Ray(ModuleType):
     """What of Ray a run uses, in this process: tasks are run where they are asked for."""
 
@@ -230,9 +218,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
     return stand_in
 
 
-def test_ray_runs_four_shards_a_worker_and_the_run_finishes_from_the_cache(
-    ray: Ray, drawn: World
-) -> None:
+def test_ray_runs_four_shards_a_worker(ray: Ray, drawn: World) -> None:
     expected = alone(drawn, decoding("ccdclm"))
     found = drawn.ok(decoding("ccdclm", "--deterministic --ray local -v"))
     assert "ray: 8 shards for 2 workers at a time, 1 threads each" in found.err
@@ -263,9 +249,7 @@ def test_what_fails_in_a_cluster_is_told_and_nothing_is_written(
     assert re.search(told, found.err), found.err
 
 
-def test_a_worker_without_the_common_folder_says_so(
-    ray: Ray, drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_need_the_folder(ray: Ray, drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def lose(given: tuple[Any, ...]) -> tuple[Any, ...]:
         (probe,) = cache().glob(".shared-*")
         probe.write_text("of another machine")
@@ -278,9 +262,7 @@ def test_a_worker_without_the_common_folder_says_so(
     assert "need a common file system" in found.err
 
 
-def test_without_the_package_the_cure_is_one_line(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_it_the_cure_is_one_line(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     found = drawn.run(decoding("codclm", "--ray local"))
     assert (found.exit, found.err.count("\n")) == (2, 1)

@@ -1,7 +1,5 @@
 """Memory: candidates in files, smaller batches, models that no memory holds; lists in memory."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -14,9 +12,7 @@ from rerank import Document, Reranker, RerankError
 
 
 @pytest.mark.parametrize("model", ["codclm", "ccdclm"])
-def test_candidates_that_do_not_fit_lie_in_files_with_equal_results(
-    model: str, drawn: World
-) -> None:
+def test_candidates_that_do_not_fit_lie_in_files(model: str, drawn: World) -> None:
     drawn.ok(decoding(model))
     expected = taken(drawn)
     found = drawn.ok(decoding(model, "--deterministic --no-cache --memory 256M"))
@@ -86,8 +82,6 @@ def test_a_model_that_no_memory_holds_is_refused_before_the_text_is_read(world: 
 
 
 # Documents in memory
-
-
 def test_features_of_documents_are_known_by_name_in_any_order() -> None:
     one = Document("one", [[("a", {"x": 1.0, "y": 0.0})]])
     two = Document("two", [[("b", {"y": 0.25, "x": 2.0}), ("c", {"y": 4.0, "x": 0.0})]])

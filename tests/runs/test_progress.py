@@ -3,8 +3,6 @@
 The clock of a run is replaced wherever it was imported: time passes when it is asked for.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import pty
@@ -65,9 +63,7 @@ def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
     ]
 
 
-def test_parts_of_the_time_add_up_to_the_whole(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_the_time_are_the_whole(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     command = decoding("ccdclm", "")
     drawn.ok(command)
     with_clock(monkeypatch, time.perf_counter, 0.5)

@@ -61,9 +61,7 @@ def test_weights_name_model_and_prompt_but_no_url(world: World) -> None:
 
 
 @pytest.mark.parametrize("fault", ["", "no-parts"])  # as of vLLM, as of llama.cpp
-def test_scores_are_sums_over_tokens_whatever_servers_make_of_parts_of_letters(
-    world: World, fault: str
-) -> None:
+def test_scores_are_sums_over_tokens_for_any_server(world: World, fault: str) -> None:
     texts = ["a lamp", "über é", "é", "éé b", "b é", ""]
     world.write("k", [f"{t} ||| {text} ||| F= 0 ||| 0" for t, text in enumerate(texts)])
     lists = "--kbest k --no-docs one --out - --no-cache"

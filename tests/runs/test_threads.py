@@ -1,7 +1,5 @@
 """Threads, cores and devices: what is asked for, what processes of one machine share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 
@@ -22,9 +20,7 @@ def threads() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("model", ["rnnlm", "codclm", "ccdclm"])
-def test_deterministic_outputs_do_not_depend_on_threads_or_the_order_of_documents(
-    model: str, drawn: World
-) -> None:
+def test_deterministic_outputs_do_not_depend_on_threads_or_order(model: str, drawn: World) -> None:
     drawn.model(model, model, embed=32, hidden=64)  # products of this size differ with their rows
     drawn.ok(decoding(model, "--deterministic --no-cache --threads 1"))
     expected = taken(drawn)
@@ -89,9 +85,7 @@ def test_a_device_that_there_is_not_is_refused(
     assert (found.exit, told in found.err) == (2, True), found.err
 
 
-def test_auto_is_the_cpu_where_there_is_no_cuda_device(
-    drawn: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_is_the_cpu_without_cuda(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     outputs = []
     for device in ("auto", "cpu"):

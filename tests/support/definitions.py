@@ -1,7 +1,5 @@
 """log p of a sentence in its document by definition: word by word, without batches and tries."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ The rows stand in `tests/faults/rows/*.py`, a list `FAULTS` in each; `tests/faul
 runs them all. A new refusal needs one row there and no other test.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -127,8 +125,6 @@ def table(
 
 
 # Changes of a file
-
-
 def line(number: int, old: str, new: str) -> Change:
     """Another text on a line, counted from 1."""
 
@@ -234,8 +230,6 @@ def both(*changes: Change) -> Change:
 
 
 # Models and caches
-
-
 def drawn_model(world: World, seed: int = 1) -> None:
     world.model("codclm", "model", seed)
 

@@ -3,8 +3,6 @@
 A fork cannot train: torch's autograd refuses to run in the child of a process that used it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import os
@@ -44,10 +42,7 @@ class Fork:
 
 
 def start(
-    command: str,
-    at: tuple[int, int] | None = None,
-    terminal: int | None = None,
-    **environment: str,
+    command: str, at: tuple[int, int] | None = None, terminal: int | None = None, **environment: str
 ) -> Fork:
     """`rerank` in the current folder.
 

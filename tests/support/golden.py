@@ -4,8 +4,6 @@ Twelve documents of two sentences with drawn lists, one sentence without candida
 model whose weights are sines; texts and labels made up so that results are known.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

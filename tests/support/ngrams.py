@@ -1,7 +1,5 @@
 """N-gram models of made-up texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

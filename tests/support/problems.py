@@ -1,7 +1,5 @@
 """Search problems, and what is known of them by enumeration of all paths."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,8 +103,6 @@ class Untouchable(Chain):
 
 
 # What enumeration says
-
-
 def all_paths(problem: DocumentProblem) -> dict[tuple[int, ...], float]:
     """The score of every path, best first."""
     return {path.choices: path.score for path in exhaustive(problem, n_best=10**5)}

@@ -1,7 +1,5 @@
 """Runs of `decode` and `tune-mert` on drawn lists with a language model: commands and outputs."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """Texts to train on: documents about one thing each, in which the order of words is fixed."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -61,10 +61,7 @@ def save_checkpoint(kind: str, folder: Path) -> Path:
     if kind == "unified":
         shape = {"hidden_sizes": [8], "sent_layer": "mix", "input_segments": ["mt", "src"]}
     model = getattr(import_module("comet.models"), KINDS[kind])(
-        encoder_model="XLM-RoBERTa",
-        pretrained_model=str(encoder),
-        local_files_only=True,
-        **shape,
+        encoder_model="XLM-RoBERTa", pretrained_model=str(encoder), local_files_only=True, **shape
     )
     trainer = import_module("pytorch_lightning").Trainer(
         logger=False, enable_checkpointing=False, accelerator="cpu", enable_progress_bar=False

@@ -1,7 +1,5 @@
 """What tuned weights reach: sacrebleu's scores of the lines that `rerank decode` writes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,8 +53,6 @@ def first_candidates(world: World) -> list[str]:
 
 
 # Objectives
-
-
 @dataclass
 class Lines:
     """Some sentences: hypotheses, references, and another tool's numbers of these hypotheses."""
@@ -128,8 +124,6 @@ class Objective:
 
 
 # Rounds that a tuning reports
-
-
 @dataclass(frozen=True)
 class Round:
     """BLEU and objective of a round, predicted (None of the start) and decoded."""
@@ -163,8 +157,6 @@ def kept(messages: str) -> int:
 
 
 # Enumeration
-
-
 def every_choice(world: World, names: Sequence[str], most: float = math.pi) -> list[list[str]]:
     """Outputs of all directions of the weights of two features: one of each interval of angles.
 

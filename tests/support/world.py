@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
 
 ROOT = Path(__file__).parents[2]
+Folders: TypeAlias = Mapping[str, Path]  # of models, by name
 if os.environ.get("NUMBA_DISABLE_JIT"):  # for coverage of compiled functions, whose hashes overflow
     np.seterr(over="ignore")
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
@@ -216,11 +217,7 @@ class World:
     # Runs
 
     def run(
-        self,
-        command: str | Iterable[object],
-        *more: object,
-        stdin: bytes = b"",
-        **environment: str,
+        self, command: str | Iterable[object], *more: object, stdin: bytes = b"", **environment: str
     ) -> Outcome:
         """`rerank` in this process; the command in shell notation or word by word, then `more`."""
         words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]

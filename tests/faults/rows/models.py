@@ -1,7 +1,5 @@
 """Models, their options and the files beside the lists that they need."""
 
-from __future__ import annotations
-
 import re
 
 import json

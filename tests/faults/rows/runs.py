@@ -1,7 +1,5 @@
 """Runs of several processes, and the score cache."""
 
-from __future__ import annotations
-
 from support.faults import Fault, Model, table
 
 FILES = "--kbest dev.kbest --docs dev.docs"

@@ -3,8 +3,6 @@
 Tables: a row's name, the command (or what is added to it), what is said, and its cure.
 """
 
-from __future__ import annotations
-
 import json
 
 from support.faults import PASTED, Changes, Fault, Model, line, replaced, table

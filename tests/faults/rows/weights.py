@@ -23,8 +23,6 @@ JSON = """{
  "provenance": {"note": ["x:", {"LM0": 1}]}
 }
 """
-NUMBERS = "weights are finite numbers up to 1e.100"
-KBMIRA = "weights kbmira --to dense --kbest"
 
 
 def of_lines(name: str, wrong: str, message: str | tuple[str, str], cure: str | None = SOUND) -> Fault:

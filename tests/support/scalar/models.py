@@ -231,7 +231,6 @@ def _lin(model: DocumentLM) -> Parameters:
 
 
 # Scores of a document by scalar code
-
 FEATURES: dict[str, tuple[clstm.Features, ...]] = {  # tables of topics in the order of the model
     "clstm-prevsent": (clstm.previous_topic,),
     "clstm-sentseg": (clstm.sentence_topic,),
@@ -328,8 +327,6 @@ def _scores_of_lin(model: DocumentLM, document: Document) -> Scores:
 
 
 # Losses of training
-
-
 def nats(found: Scores) -> float:
     return sum(map(sum, found))
 
