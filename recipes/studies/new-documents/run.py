@@ -1,20 +1,16 @@
 """Tuned weights on documents that were not tuned on: with and without cross-validation.
 
     python recipes/studies/new-documents/run.py --data DATA --work WORK [--seeds 5] [--pair NAME …]
-        [--before CHECKOUT] [--no-none]
+        [--no-none]
 
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
-of `tune-mert --select none` and `--select cv`; with --before, also of `cv` of the version in a
-checkout; and the length ratios of what the start weights and those of `cv` choose. Its
-weights that are in WORK are not tuned again.
+of `tune-mert --select none` and `--select cv`; and the length ratios of what the start weights and
+those of `cv` choose. Files that are made of halves of sets are in WORK.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -32,7 +28,6 @@ from rerank.metrics import metric
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.options import settings_of
-from rerank.registry import ALL_SYSTEMS
 from rerank.runs.lists import Lists, read_targets
 from rerank.runs.opening import open_run
 from rerank.runs.options import RunOptions
@@ -48,7 +43,6 @@ from rerank.tuning.run import tune
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
 MOSES = "moses.rescore.ini"
-BEFORE = "before"
 Floats: TypeAlias = NDArray[np.float64]
 
 
@@ -197,43 +191,21 @@ def result(pair: Pair, select: str, seed: int) -> Result:
     return Result(weights, gain, tuple(several))
 
 
-def tuned_before(pair: Pair, checkout: Path, out: Path, seed: int) -> Floats:
-    """Weights (F,) of `tune-mert --seed SEED` of the version in a checkout.
-
-    A file that is there, of a run that was stopped, is taken as it is.
-    """
-    if not out.exists():
-        lists, command = pair.tuning.lists, [sys.executable, "-P", "-m", "rerank", "tune-mert"]
-        given = [("--kbest", lists.kbest)] if lists.kbest else []
-        given += [("--docs", lists.docs)] if lists.docs else []
-        given += [("--start", pair.start)] if pair.start else []
-        given += [("--ref", path) for path in pair.tuning.references]
-        command += [str(word) for both in given for word in both]
-        for name, path in lists.systems:
-            command += ["--systems", str(path) if name == ALL_SYSTEMS else f"{name}={path}"]
-        env = {**os.environ, "PYTHONPATH": str(checkout)}
-        command += ["--seed", str(seed), "--out", str(out), "--no-cache", "--quiet"]
-        subprocess.run(command, check=True, env=env)
-    return weights_of(out, pair.tuning)
-
-
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path), required=True)
 @click.option("--work", type=click.Path(path_type=Path), required=True)
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--pair", "chosen", multiple=True, help="Name of a tuning set [default: all].")
-@click.option("--before", type=click.Path(exists=True, path_type=Path), help="A checkout.")
 @click.option("--none/--no-none", "plain", default=True, help="Tune with --select none, too.")
 def main(
     data: Path,
     work: Path,
     seeds: int,
     chosen: tuple[str, ...],
-    before: Path | None,
     plain: bool,
 ) -> None:
-    """Print BLEU on new documents, before and after cross-validation."""
-    kinds = [*([BEFORE] if before else []), *([NONE] if plain else []), CV]
+    """Print BLEU on new documents, without and with cross-validation."""
+    kinds = [*([NONE] if plain else []), CV]
     heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
     heads += ["cv − start", "worst seed", "best share", "length: tuning set", "start", "cv"]
     print("| " + " | ".join(heads) + " |")
@@ -243,15 +215,11 @@ def main(
         if chosen and name not in chosen:
             continue
         what, start = start_of(pair)
-        stem, numbers = work / name, range(1, seeds + 1)
+        numbers = range(1, seeds + 1)
         results = [result(pair, CV, n) for n in numbers]
         found = {CV: [one.weights for one in results]}
         if plain:
             found[NONE] = [result(pair, NONE, n).weights for n in numbers]
-        if before:
-            files = [Path(f"{stem}.before.{n}.json") for n in numbers]
-            several = zip(files, numbers, strict=True)
-            found[BEFORE] = [tuned_before(pair, before, *one) for one in several]
         for test, of in pair.tests.items():
             begin = bleu(start, of)
             scores = [np.array([bleu(one, of) for one in found[kind]]) for kind in kinds]
