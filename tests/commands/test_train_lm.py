@@ -222,11 +222,10 @@ PAPER = "--model codclm --recipe paper --embed 5 --hidden 5"
         ("--model rnnlm", {"embed": 128, "hidden": 256, "layers": 1}),
         ("--model rnnlm --size medium --hidden 10", {"embed": 256, "hidden": 10}),
         ("--model rnnlm --size large --embed 7 --hidden 9 --layers 1", {"embed": 7, "layers": 1}),
-        (PAPER, {"embed": 5, "layers": 2, "recurrence": "cifg-2015", "tied": False}),
+        (PAPER, {"embed": 5, "layers": 2, "recurrence": "cifg-2015", "tied": False, "epochs": 1}),
         ("--model adclm --recipe paper", {"embed": 48, "hidden": 48, "attention": 48}),
         ("--model dam --recipe code", {"embed": 96, "hidden": 96, "attention": 48}),
         ("--model codclm --recipe code", {"embed": 16, "hidden": 48, "optimiser": "sgd"}),
-        (PAPER, {"optimiser": "adagrad", "learning_rate": 0.05, "epochs": 1}),
         ("--model codclm", {"context_dropout": 0.1, "objective": "likelihood"}),
         ("--model rnnlm", {"streams": 32, "segment": 5, "clip": 5.0, "validations": 4}),
         ("--model drnnlm", {"context_dropout": 0.0}),  # a carried state is not dropped
@@ -251,6 +250,7 @@ def test_values_are_those_given_or_of_the_preset_or_recipe_for_this_model(
     if options == PAPER:
         assert said[1].startswith("recipe paper: epochs 1, ")
         assert "optimiser adagrad, " in said[1]
+        assert (settings["optimiser"], settings["learning_rate"]) == ("adagrad", 0.05)
         assert saved.about["recipe"] == "paper"
 
 
