@@ -161,13 +161,14 @@ class Survey:
 
     last_id: also of sentences without candidates, which some formats name;
     last_line: number of the last line that is not blank, whether or not its candidate is kept;
-    rising: whether no sentence comes after a later one.
+    rising: whether no sentence comes after a later one; blank: lines of candidates without a text.
     """
 
     candidates: int
     last_id: int
     last_line: int
     rising: bool
+    blank: Sequence[int]
 
 
 class Source(ABC):
@@ -243,7 +244,7 @@ class ListSource(Source):
     def survey(self) -> Survey:
         """Figures of the first `top` candidates of each sentence, counted at the first use."""
         last_line = latest = 0
-        rising, seen = True, Counter[int]()
+        rising, seen, blank = True, Counter[int](), list[int]()
         top = math.inf if self.lists.top is None else self.lists.top
         last_id = self.last_sentence()
         for rows in self.rows(self._unreported)[1]:
@@ -252,7 +253,9 @@ class ListSource(Source):
             latest = int(rows.sentences[-1]) if len(rows) else latest
             last_id = max(last_id, int(rows.sentences.max(initial=0)))
             last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
-        return Survey(sum(int(min(k, top)) for k in seen.values()), last_id, last_line, rising)
+            blank += rows.line_numbers[np.ptp(rows.text_spans, axis=1) == 0].tolist()
+        n_kept = sum(int(min(k, top)) for k in seen.values())
+        return Survey(n_kept, last_id, last_line, rising, blank)
 
     def last_sentence(self) -> int:
         """The highest id of a sentence that may have no candidates; 0 where none is named."""

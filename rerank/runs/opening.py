@@ -360,7 +360,7 @@ class _Numbers:
         self.info = ListInfo(
             source.documents,
             source.name,
-            lambda: source.survey.last_line,
+            lambda: (source.survey.last_line, source.survey.blank),
             lists.top,
             lists.clip_inf,
         )

@@ -88,10 +88,11 @@ class NumberLines:
     """The numbers of a file with one on each line, for the lines of a list or a text.
 
     They are kept as float64, 8 bytes a line. name, lines_of: what messages call the numbers and the
-    list or text; parser: returns, given a function that counts clipped numbers, a parser for
-    numbers that may be infinite; missing: whether `NA` is read as NaN. Blank lines at the end are
-    ignored. InputError if the number of lines differs from `expected`, for which `SURPLUS` lines
-    more are read, and where a line that is used holds no number.
+    list or text; blank: lines of that without a text, for messages; parser: returns, given a
+    function that counts clipped numbers, a parser for numbers that may be infinite; missing:
+    whether `NA` is read as NaN. Blank lines at the end are ignored. InputError if the number of
+    lines differs from `expected`, for which `SURPLUS` lines more are read, and where a line that is
+    used holds no number.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class NumberLines:
         notices: Notices,
         *,
         lines_of: str,
+        blank: Sequence[int] = (),
         parser: Callable[[Callable[[], None]], Number] | None = None,
         missing: bool = False,
     ) -> None:
@@ -126,9 +128,12 @@ class NumberLines:
         while n_lines and not self._others.get(n_lines, b"0").strip():
             n_lines -= 1
         if n_lines != expected:
+            cure = "write one number for each of its lines, in their order"
+            if n_lines == expected - len(blank):
+                listed = ", ".join(map(str, blank[:_SHOWN])) + ", …" * (len(blank) > _SHOWN)
+                cure += f", also for those without a text: {listed}"
             raise self._place.fault(
-                f"expected {expected:,} lines as {lines_of} has, found {n_lines:,}{more}; "
-                "write one number for each of its lines, in their order",
+                f"expected {expected:,} lines as {lines_of} has, found {n_lines:,}{more}; {cure}",
                 min(n_lines, expected) + 1,
             )
 

@@ -47,13 +47,14 @@ _PLAIN = b"0123456789+-.eE\t\n"  # bytes of lines without their document
 class ListInfo:
     """The k-best lists that a file of scores belongs to.
 
-    kbest: their name for messages; last_line: number of their last non-blank line; top: candidates
-    kept of each sentence; clip_inf: value that replaces infinities.
+    kbest: their name for messages; lines: number of their last non-blank line, and those of lines
+    of candidates without a text; top: candidates kept of each sentence; clip_inf: value that
+    replaces infinities.
     """
 
     documents: Documents
     kbest: str
-    last_line: Callable[[], int]
+    lines: Callable[[], tuple[int, Sequence[int]]]
     top: int | None = None
     clip_inf: float | None = None
 
@@ -62,8 +63,8 @@ class ListInfo:
     ) -> NumberLines:
         """The numbers of a file for the lines of the lists; clipped: whether infinities may be."""
         parser = partial(list_number, self.clip_inf) if clipped else None
-        n = self.last_line()
-        return NumberLines(path, name, n, notices, lines_of=self.kbest, parser=parser)
+        n, blank = self.lines()
+        return NumberLines(path, name, n, notices, lines_of=self.kbest, blank=blank, parser=parser)
 
 
 class FileScorer(FeatureSource):

@@ -224,3 +224,17 @@ def test_a_tuning_offers_the_feature_of_the_defects_that_it_sees(world: World) -
     assert "tunes a weight" not in world.ok(f"{tune} --defects avoid").err
     chosen = world.ok("decode --kbest k --docs d --weights w.json").lines
     assert chosen == references
+
+
+def test_numbers_for_candidates_with_a_text_alone_are_refused_by_the_blank_ones(
+    world: World,
+) -> None:
+    texts = ["a b", "", "c", "d", "", "e"]
+    rows = (f"{i // 2} ||| {text} ||| tm= 1 ||| 1\n" for i, text in enumerate(texts))
+    world.write("k", "".join(rows))
+    world.write("q", "1\n" * 4)
+    world.weights("w.json", {"tm": 1.0, "q": 1.0})
+    refused = world.run("decode --kbest k --no-docs each --scores q=q --weights w.json")
+    assert refused.exit == 3
+    assert "q:5: expected 6 lines as k has, found 4; " in refused.err
+    assert refused.err.endswith("in their order, also for those without a text: 2, 5\n")
