@@ -52,6 +52,7 @@ class Choice:
     systems: Sequence[str] | None = None
     outputs: Mapping[str, str] | None = None
     terms: Sequence[tuple[str, str, bool]] = ()
+    defects: Mapping[str, int] = field(default_factory=dict)
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     programs: Sequence[Mapping[str, Any]] = ()

@@ -41,8 +41,10 @@ class Explanation:
     sentences in which the choice leads because of a feature; words: changes of words; frequencies:
     of the words of all choices, in lower case; engines: of lists of systems, how many choices in
     each document are the output of each; alone: of each engine, those that are of no other; terms:
-    of a glossary, how many of each document are kept and missed; missed: which; shown: choices to
-    print, each with the choice before it; stated: what traces state of each model and scorer.
+    of a glossary, how many of each document are kept and missed; missed: which; defects: candidates
+    that are no translations, by kind; defective: sentences that have such candidates; shown:
+    choices to print, each with the choice before it; stated: what traces state of each model and
+    scorer.
     """
 
     documents: int = 0
@@ -58,6 +60,8 @@ class Explanation:
     engines: dict[str, Counter[str]] = field(default_factory=dict)
     terms: dict[str, Counter[bool]] = field(default_factory=dict)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    defects: Counter[str] = field(default_factory=Counter)
+    defective: int = 0
     shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
     alone: Counter[str] = field(default_factory=Counter)
     stated: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -94,6 +98,8 @@ class Explanation:
         if choice.terms:
             self.terms.setdefault(choice.document, Counter()).update(k for *_, k in choice.terms)
             self.missed.update(choice.missed)
+        self.defects.update(choice.defects)
+        self.defective += bool(choice.defects)
         over = {name: value or 0.0 for name, value in (choice.over_runner_up or {}).items()}
         if (lead := sum(over.values())) > 0:
             self.decided.update(name for name, value in over.items() if value >= lead)
@@ -144,6 +150,8 @@ class Explanation:
             counts = self.terms.items()
             report["terms"] = {d: {"kept": n[True], "missed": n[False]} for d, n in counts}
             report["missed"] = [[*term, n] for term, n in self.missed.most_common()]
+        if self.defects:
+            report["defects"] = {"sentences": self.defective, "candidates": dict(self.defects)}
         report["words"] = [[old, new, n] for (old, new), n in self.words.most_common()]
         if self.stated:
             report["scorers"] = dict(self.stated)
@@ -165,6 +173,14 @@ class Explanation:
         """Terms of a glossary that choices miss, and in how many sentences."""
         missed = self.missed.most_common(MOST_ROWS)
         return Table(_MISSED, [[*map(one_line, term), count] for term, count in missed])
+
+    def defects_text(self) -> str:
+        """How many candidates were avoided, by kind, in how many sentences; empty without any."""
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in self.defects.most_common())
+        return kinds and (
+            f"candidates that are no translations, avoided where others are there: {kinds} "
+            f"(sentences: {self.defective:,})"
+        )
 
     def scorers_table(self) -> Table:
         """Models and scorers, and what is stated of each, with the first digits of digests."""
@@ -191,6 +207,8 @@ class Explanation:
                 if most or mean
             ]
             parts += [Table(_FEATURES, rows).to_text(), _LEGEND]
+        if self.defects:
+            parts.append(self.defects_text())
         if self.engines:
             told = "chosen segments of each engine; one of several counts for each"
             parts += _by_document(self.engines_table(), told)

@@ -202,6 +202,11 @@ def test_tables_and_traces_say_which_candidates_were_avoided(world: World) -> No
     records = [json.loads(line) for line in world.lines("t.jsonl")]
     assert [record["defects"] for record in records[PLACE - 1 : PLACE + 1]] == [{}, said]
     assert records[PLACE]["over_first"]["defects"] > 0
+    told = "andidates that are no translations, avoided where others are there: "
+    told += "reasoning 1, loop 1 (sentences: 1)"
+    assert told in world.ok("explain t.jsonl").out
+    world.ok("report --trace t.jsonl --no-docs one --out page.html")
+    assert f"<p>C{told}.</p>" in world.text("page.html")
 
 
 def test_a_tuning_offers_the_feature_of_the_defects_that_it_sees(world: World) -> None:
