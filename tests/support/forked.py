@@ -3,6 +3,7 @@
 A fork cannot train: torch's autograd refuses to run in the child of a process that used it.
 """
 
+import faulthandler
 import fcntl
 import itertools
 import os
@@ -78,6 +79,7 @@ def child(
     for number, descriptor in enumerate(descriptors, 1):
         os.dup2(descriptor, number)
     os.closerange(3, 1024)  # among them the other end of a terminal
+    faulthandler.dump_traceback_later(SECONDS - 5, file=2)
     sys.stdin = open(os.devnull)  # noqa: SIM115
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     sys.argv = ["rerank", *words]
@@ -87,6 +89,7 @@ def child(
             entry()
         except SystemExit as end:
             code = end.code
+    faulthandler.cancel_dump_traceback_later()
     sys.stdout.flush()
     save_coverage()
     os._exit(int(code or 0))
