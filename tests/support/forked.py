@@ -82,6 +82,9 @@ def child(
     faulthandler.dump_traceback_later(SECONDS - 5, file=2)
     sys.stdin = open(os.devnull)  # noqa: SIM115
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+    if torch := sys.modules.get("torch"):
+        # OpenMP waits for ever for threads that an earlier test had in the parent
+        torch.set_num_threads(1)
     sys.argv = ["rerank", *words]
     code: Any = 0
     with stopped(*at or (0, 0)):
