@@ -277,13 +277,15 @@ class DocumentFile(os.PathLike[str]):
 class EvaluationSet:
     """The T segments of a file: their documents and, by role and name, their texts (T,).
 
-    file: name of the file in messages; cure: where the texts of each role must stand, likewise.
+    file: name of the file in messages; cure: where the texts of each role must stand, likewise;
+    truncated: segments that the file calls cut off.
     """
 
     file: str
     documents: Documents
     texts: Mapping[Role, Mapping[str, Lines]] = field(default_factory=dict)
     cure: str = ""
+    truncated: frozenset[bytes] = frozenset()
 
     def text(self, role: Role, name: str | None = None) -> dict[str, Lines]:
         """All texts of a role by name, or the text of a name; InputError if there is none."""

@@ -35,6 +35,7 @@ from rerank.corpus.documents import (
 from rerank.errors import InputError, shown
 from rerank.formats.document_files import check_size
 from rerank.formats.document_ids import counts_on
+from rerank.formats.json_candidates import is_truncated
 from rerank.formats.plain_texts import DOCUMENT_KEYS, TEXT_KEYS
 from rerank.formats.tokens import Place, encoded, first_key, read_json, similar, text_of
 from rerank.notices import Notices
@@ -91,9 +92,9 @@ class DocumentJson:
                 )
             try:
                 texts = {(role, name): text for role, name, text in _texts(sentence)}
-                rows.append(
-                    _Row(place.line, _id(sentence, choices.field), _segment_id(sentence), texts)
-                )
+                cut = texts.keys() if is_truncated(sentence) else ()
+                document, segment = _id(sentence, choices.field), _segment_id(sentence)
+                rows.append(_Row(place.line, document, segment, texts, frozenset(cut)))
             except InputError as fault:
                 raise place.fault(str(fault)) from None
             if sentence.get("is_bad_source") is True:
@@ -137,23 +138,33 @@ class DocumentJson:
                 count=len(documents),
             )
         columns: dict[Role, dict[str, Lines]] = {}
+        truncated = set[bytes]()
         for role, name in dict.fromkeys(text for row in rows for text in row.texts):
-            columns.setdefault(role, {})[name] = [
+            column = columns.setdefault(role, {})[name] = [
                 None if text is None else text_of(text, role, Place(source, notices, row.line))
                 for row in ordered
                 for text in [row.texts.get((role, name))]
             ]
-        return EvaluationSet(source, documents, columns, cure=_READ_KEYS)
+            truncated |= {
+                text
+                for text, row in zip(column, ordered, strict=True)
+                if text and (role, name) in row.truncated
+            }
+        return EvaluationSet(source, documents, columns, _READ_KEYS, frozenset(truncated))
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An object of JSON lines: its line, document and segment, and texts by role and name."""
+    """An object of JSON lines: its line, document and segment, and texts by role and name.
+
+    truncated: those of the texts that end where the model had no tokens left.
+    """
 
     line: int
     document: bytes
     segment: str | None
     texts: Mapping[tuple[Role, str], str]
+    truncated: frozenset[tuple[Role, str]] = frozenset()
 
     @property
     def systems(self) -> list[str]:
@@ -179,10 +190,11 @@ class _Row:
                 self.line,
             )
         n = max(sizes.values(), default=1)
-        return [
+        rows = [
             _Row(self.line, self.document, None, {key: part[i] for key, part in parts.items()})
             for i in range(n)
         ]
+        return [*rows[:-1], replace(rows[-1], truncated=self.truncated)]
 
 
 def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
@@ -205,7 +217,11 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
                     row.line,
                 )
             return rows
-        joined[row.document, row.segment] = replace(first, texts={**first.texts, **added})
+        joined[row.document, row.segment] = replace(
+            first,
+            texts={**first.texts, **added},
+            truncated=first.truncated | row.truncated & added.keys(),
+        )
     if len(joined) == len(rows):
         return rows
     places = {document: i for i, document in enumerate(dict.fromkeys(row.document for row in rows))}

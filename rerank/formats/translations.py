@@ -57,10 +57,14 @@ _SPARSEST = 1000  # sentences of documents for one with a reference, which are n
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A text of a file: its name in messages, and its lines; None for a missing segment."""
+    """A text of a file: its name in messages, and its lines; None for a missing segment.
+
+    truncated: lines that the file calls cut off
+    """
 
     name: str
     lines: Lines
+    truncated: frozenset[bytes] = frozenset()
 
 
 def read_translation(
@@ -132,7 +136,7 @@ def read_texts_of(
         elif target is not None:
             check_length(lines, target, source=content.file, model=model)
         shown = f"#{shown_name(text).strip(chr(39))}" if several else ""
-        fitted.append(Translation(f"{display(file)}{shown}", lines))
+        fitted.append(Translation(f"{display(file)}{shown}", lines, content.truncated))
     return fitted
 
 
@@ -154,8 +158,9 @@ def read_systems(
             source=display(file),
         )
     target = content.documents if documents is None else documents
+    cut = content.truncated
     return target, {
-        system: Translation(f"{display(file)}#{system}", aligned(lines, content, target))
+        system: Translation(f"{display(file)}#{system}", aligned(lines, content, target), cut)
         for system, lines in content.text("system", name).items()
     }
 

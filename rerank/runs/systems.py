@@ -91,6 +91,8 @@ class SystemLists(ListSource):
     def make(self, notices: Notices, store: ArrayStore) -> None:
         """Make the lists; where they are too large for memory, in files of a store."""
         n = size = 0
+        cut = {text.strip() for file in self.texts.values() for text in file.truncated}
+        cut = set(map(nfc, cut)) if self.lists.in_nfc else cut
         for kbest in self._documents(notices):
             lines = [self.documents.line(kbest.first + t) for t in range(len(kbest))]
             rows = KBestRows(
@@ -102,6 +104,7 @@ class SystemLists(ListSource):
                 dense=kbest.dense,
                 totals=np.full(kbest.n, np.nan) if kbest.totals is None else kbest.totals,
                 sparse=kbest.sparse,
+                truncated=np.array([text in cut for text in kbest.texts.to_list()], np.bool_),
             )
             n, size = n + kbest.n, size + rows.nbytes
             if kbest.n:

@@ -243,3 +243,19 @@ def test_numbers_for_candidates_with_a_text_alone_are_refused_by_the_blank_ones(
     assert refused.exit == 3
     assert "q:5: expected 6 lines as k has, found 4; " in refused.err
     assert refused.err.endswith("in their order, also for those without a text: 2, 5\n")
+
+
+def test_what_outputs_of_systems_say_of_their_ends_counts(world: World) -> None:
+    for name, texts in (("a", "the ferry leaves at"), ("b", "the ferry leaves at noon today .")):
+        rows = [
+            {"document": "d", "hypothesis": text, "finish_reason": reason}
+            for text, reason in (
+                ("it rains .", "stop"),
+                (texts, "length" if name == "a" else "stop"),
+            )
+        ]
+        world.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+    found = world.ok("decode --systems a=a --systems b=b --systems c=a --table t")
+    assert found.lines[1] == "the ferry leaves at noon today ."
+    assert "output of a that was cut off" in found.err
+    assert world.lines("t")[-1].endswith("\tcut-off 1")
