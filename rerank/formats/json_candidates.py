@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -209,6 +209,15 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
+def _members(value: Mapping[str, Any], depth: int = 8) -> Iterator[Any]:
+    """Values of an object, and in place of objects among them theirs, down to a depth."""
+    for member in value.values():
+        if isinstance(member, dict) and depth:
+            yield from _members(member, depth - 1)
+        else:
+            yield member
+
+
 # What is not read
 
 
@@ -234,11 +243,13 @@ class Unread:
                 continue
             if key in REFERENCE and isinstance(value, str | list):
                 self.note("unread-reference", key, line)
-            elif isinstance(value, list) and len(value) == n > 1:
-                if all(_is_number(plain_number(v)) for v in value):
-                    self.note("unread-numbers", key, line)
-                elif all(isinstance(v, str) for v in value):
-                    self.note("unread-texts", key, line)
+                continue
+            for each in _members(value) if isinstance(value, dict) else [value]:
+                if isinstance(each, list) and len(each) == n > 1:
+                    if all(_is_number(plain_number(v)) for v in each):
+                        self.note("unread-numbers", key, line)
+                    elif each is value and all(isinstance(v, str) for v in each):
+                        self.note("unread-texts", key, line)
 
     def note_candidate(
         self, candidate: Mapping[str, Any], line: int, features: Collection[str]
@@ -252,7 +263,7 @@ class Unread:
                 continue
             values: Sequence[Any] = [value]
             if isinstance(value, dict):
-                values = [*value.values()]
+                values = [*_members(value)]
             elif isinstance(value, list) and not features:
                 values = value
             numbers = [plain_number(v) for v in values]

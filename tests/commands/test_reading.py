@@ -384,6 +384,8 @@ NOT_READ = {  # lists with keys that are not read, or whose ids are not those of
     '{"texts": ["a", "b"], "scores": [-1, -2], "x": [0.5, 0]}': "list of numbers .*: x; to have it",
     '{"hyps": [{"text": "a", "score": 1, "x": "2.5", "y": 3}]}': "number of cand.*: x; to have it",
     '{"hyps": [{"text": "a", "m": {"x": 0.5, "y": 2}}]}': "number of candidates .*: m; to have it",
+    '{"texts": ["a", "b"], "m": {"n": {"x": [0.5, 0]}}}': "list of numbers .*: m; to have it",
+    '{"hyps": [{"text": "a", "m": {"n": {"x": 0.5, "y": 2}}}]}': "number of cand.*: m; to have it",
     '{"response": "a"}\n{"response": "b"}': "2 x object of one candidate without an id",
     "".join(
         f'{{"hyp": "{text}", "id": {n}, "sentence_id": {t}}}\n'
