@@ -137,20 +137,9 @@ class DocumentJson:
                 line=1,
                 count=len(documents),
             )
-        columns: dict[Role, dict[str, Lines]] = {}
-        truncated = set[bytes]()
-        for role, name in dict.fromkeys(text for row in rows for text in row.texts):
-            column = columns.setdefault(role, {})[name] = [
-                None if text is None else text_of(text, role, Place(source, notices, row.line))
-                for row in ordered
-                for text in [row.texts.get((role, name))]
-            ]
-            truncated |= {
-                text
-                for text, row in zip(column, ordered, strict=True)
-                if text and (role, name) in row.truncated
-            }
-        return EvaluationSet(source, documents, columns, _READ_KEYS, frozenset(truncated))
+        names = dict.fromkeys(text for row in rows for text in row.texts)
+        columns, truncated = _columns(ordered, names, place)
+        return EvaluationSet(source, documents, columns, _READ_KEYS, truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +184,26 @@ class _Row:
             for i in range(n)
         ]
         return [*rows[:-1], replace(rows[-1], truncated=self.truncated)]
+
+
+def _columns(
+    rows: Sequence[_Row], names: Iterable[tuple[Role, str]], place: Place
+) -> tuple[dict[Role, dict[str, Lines]], frozenset[bytes]]:
+    """Texts by role and name, a line for each row, and those lines that were cut off."""
+    columns: dict[Role, dict[str, Lines]] = {}
+    truncated = set[bytes]()
+    for role, name in names:
+        column = columns.setdefault(role, {})[name] = [
+            None if text is None else text_of(text, role, Place(place.source, place.notices, line))
+            for row in rows
+            for text, line in [(row.texts.get((role, name)), row.line)]
+        ]
+        truncated |= {
+            text
+            for text, row in zip(column, rows, strict=True)
+            if text and (role, name) in row.truncated
+        }
+    return columns, frozenset(truncated)
 
 
 def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
