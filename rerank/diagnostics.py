@@ -85,6 +85,9 @@ R116 note scores-beside-hypotheses: scores beside the hypotheses, read as featur
   > nothing to do; weights name them so
 R117 note number-as-hypothesis: number between TABs, read as a hypothesis
   > leave it out, if it is a score
+R118 warning unlike-candidates: candidates of a sentence that are no more alike than those of two
+  sentences
+  > is {k=4} the number of lines of each sentence, and do these stand together?
 R119 warning columns-as-text: {columns=3 TAB-separated} columns on each line, as {example='0.2'} in
   one, read as parts of the hypothesis
   > give the texts alone; columns are read as scores if all lines have decimals in them, as -0.41
@@ -146,6 +149,9 @@ R145 warning unread-texts: further text of candidates that is not read
   > nothing to do, or write it as a candidate
 R146 warning unread-reference: reference in a list, which is not read
   > give --ref a file of references
+R147 warning sample-in-id: id with a part that seems to name a sample, as texts that differ in it
+  alone are alike; read as a sentence each
+  > if it is a sample, leave the part out
 R148 warning further-id: further id, not read, though it counts otherwise than what is read
   > to have it read, write it at the key custom_id
 R149 note failed-answer: answer without candidates, as of a request that failed, read as an empty
@@ -220,6 +226,9 @@ R218 warning shifted-lines: {ours=hypotheses} of lines {first=12} to {last=200} 
 R219 warning unlike-lines: {ours=hypotheses} are no more like the {theirs=references} of their lines
   than like others
   > are both files in the same order and language?
+R220 warning repeated-line: {ours=hypotheses} of many lines are the same, {text='...'},
+  {theirs=references} differ
+  > did what wrote them fail there? write these lines again, or leave them out
 R221 note identical-to-reference: hypotheses identical to reference {number=1}
   > is a reference given as a system's output?
 R222 warning equal-references: references identical to those of {first=ref.0}

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, permutations
 from statistics import fmean
 from typing import Any, TypeAlias
 
+from rerank.errors import shown
 from rerank.notices import Notices
 
 _MOST_LINES = 1000
@@ -28,6 +29,8 @@ _MUCH_MORE = 0.3  # by which these are more similar there
 _FEWEST_TRIGRAMS = 20
 _RARE = 5  # lines with a trigram
 _MOVED_TOGETHER = 0.8  # share of these that are at the same distance
+_REPEATED, _FEWEST_REPEATED = 0.02, 5  # share of the lines, and lines, with one text
+_DIFFERENT = 0.8  # of the lines with it have another text beside it
 
 
 Trigrams: TypeAlias = Callable[[bytes], set[str]]
@@ -51,8 +54,10 @@ def note_alignment(
 
     texts: by their names in messages; of_list: whether the first is of a k-best list; most: number
     of its lines, at equal distances, that are compared; trigrams: of the other text, from
-    `remembered_trigrams`, where several texts are compared with it. O(most × bytes of a line) time.
+    `remembered_trigrams`, where several texts are compared with it. O(most × bytes of a line) time,
+    and O(bytes) for lines that are repeated.
     """
+    _note_repeated(texts, notices, source)
     (name, lines), (other_name, others) = texts.items()
     n = min(len(lines), len(others))
     most = min(most, _MOST_LINES)
@@ -130,6 +135,27 @@ class _Pair:
                     moved[i] = j
         enough = len(moved) >= max(_FEWEST_MOVED, _FEWEST_ELSEWHERE * len(self.places))
         return moved if enough else {}
+
+
+def _note_repeated(texts: Mapping[str, Sequence[bytes]], notices: Notices, source: str) -> None:
+    """Add a notice of a line that stands beside many different ones of the other text."""
+    pairs = [*zip(*texts.values(), strict=False)]
+    for (name, other), place in zip(permutations(texts), (0, 1), strict=True):
+        beside: dict[bytes, list[bytes]] = {}
+        for pair in pairs:
+            beside.setdefault(pair[place].strip(), []).append(pair[1 - place])
+        beside.pop(b"", None)
+        line, others = max(beside.items(), key=lambda item: len(item[1]), default=(b"", []))
+        enough = len(others) >= max(_FEWEST_REPEATED, _REPEATED * len(pairs))
+        if enough and len({*others}) >= _DIFFERENT * len(others):
+            notices.add(
+                "repeated-line",
+                source=source,
+                count=len(others),
+                ours=name,
+                theirs=other,
+                text=shown(line),
+            )
 
 
 def _similarity(a: set[str], b: set[str]) -> float:

@@ -92,9 +92,10 @@ class DocumentJson:
                 )
             try:
                 texts = {(role, name): text for role, name, text in _texts(sentence)}
-                cut = texts.keys() if is_truncated(sentence) else ()
+                cut = frozenset(key for key in texts if key[0] == "system")
+                cut = cut if is_truncated(sentence) else frozenset()
                 document, segment = _id(sentence, choices.field), _segment_id(sentence)
-                rows.append(_Row(place.line, document, segment, texts, frozenset(cut)))
+                rows.append(_Row(place.line, document, segment, texts, cut))
             except InputError as fault:
                 raise place.fault(str(fault)) from None
             if sentence.get("is_bad_source") is True:
@@ -146,7 +147,7 @@ class DocumentJson:
 class _Row:
     """An object of JSON lines: its line, document and segment, and texts by role and name.
 
-    truncated: those of the texts that end where the model had no tokens left.
+    truncated: those of the systems' texts that end where the model had no tokens left.
     """
 
     line: int

@@ -47,7 +47,7 @@ from rerank.formats.json_candidates import (
     taken_candidates,
     text_and_score,
 )
-from rerank.formats.json_ids import SentenceIds, sentence_ids
+from rerank.formats.json_ids import SentenceIds, are_samples, sentence_ids
 from rerank.formats.row_builder import CollectedFormat, RowBuilder, by_sentence
 from rerank.formats.tokens import (
     Place,
@@ -64,6 +64,7 @@ from rerank.notices import Notices
 _SIDE = {"document": DOCUMENT, "source": SOURCE}  # what is written of `KBest.side`
 _NUMBER = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _PIPELINE = re.compile(rb'\s*\[\s*\{\s*"(?:generated_text|translation_text|summary_text)"')
+_COMPARED = 2000  # objects whose texts are compared
 _OF_BATCH = ("response", "result", "modelOutput")  # keys of a server's answer
 
 Sentence: TypeAlias = tuple[int, bytes | None, bytes | None]
@@ -114,16 +115,22 @@ class JsonLines(CollectedFormat):
         """Add the candidates of one line after the other."""
         layout: _Layout | None = None
         unread, ids = Unread(), self._ids
+        texts = list[bytes | None]()  # of the first objects
         for place, line in enumerate(builder.filled(_objects(lines))):
+            before = len(builder)
             try:
                 if layout is None or not layout.add(builder, line, ids.numbers[place], unread):
                     sentence = read_object(line, builder)
                     layout = self._add(builder, sentence, place, unread)
             except InputError as fault:
                 builder.refuse(fault)
+            if place < min(len(ids.texts), _COMPARED):
+                texts.append(builder.latest if len(builder) > before else None)
             yield
         for key in ids.unread:
             unread.note("further-id", key, 1)
+        if ids.key and are_samples(ids.texts[: len(texts)], texts):
+            unread.note("sample-in-id", ids.key, 1)
         unread.warn(builder)
 
     def _add(

@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise, product
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from rerank.diagnostics import diagnostics
@@ -38,7 +39,9 @@ from rerank.formats.tokens import HEAD, numbers_cure
 Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a warning, and the values of its fields."""
 
-_HEAD = 200  # lines that tell which columns are numbers, or lists of K lines
+_COMPARED = 200  # lists whose texts are compared, and the fewest that tell
+_FEWEST_LISTS = 6
+_HEAD = 200  # lines that tell which columns are numbers
 _FEWEST = 3  # lines whose words are compared
 _COUNT = re.compile(rb"NC=([0-9]{1,7})")
 _DECIMAL = re.compile(  # no number of things
@@ -324,7 +327,7 @@ def _started(
     several: see `columns_of`; k: lines of a sentence; counted: whether there are lines `NC=n`.
     """
     lines = iter(lines)
-    head = list(islice(lines, min(_HEAD * (k or 1), 50 * _HEAD)))
+    head = list(islice(lines, max(_HEAD, min(_COMPARED * (k or 0), 50 * _HEAD))))
     texts = [line for line in head if not (counted and _COUNT.fullmatch(line.strip()))]
     rows = [line.split(SEPARATOR) for line in texts if line.strip()]
     if rows and all(len(row) > 2 and row[0].strip().isdigit() for row in rows):
@@ -339,7 +342,8 @@ def _started(
         cure = "write 'id ||| text ||| scores', and leave out --kbest-format"
         raise builder.fault(f"expected texts, found ids before them; {cure}", 1)
     builder.line = 1
-    hypotheses = [pair for line in texts for pair in columns.hypotheses(line)]
+    of_lines = [[*columns.hypotheses(line)] for line in texts]
+    hypotheses = [pair for row in of_lines for pair in row]
     if any(numbers for _, numbers in hypotheses):
         builder.note("scores-beside-hypotheses")
     elif several and _has_column_of_numbers(texts):
@@ -350,7 +354,30 @@ def _started(
     candidates = [text for text, _ in hypotheses]
     for kind, values in () if several else odd_columns(candidates) or odd_words(candidates, k):
         builder.note(kind, **values)
+    in_places = [text for row in of_lines for text, _ in row or [(b"", [])]]
+    if k is not None and k > 1 and _unlike(in_places, k):
+        builder.note("unlike-candidates", k=k)
     return columns, chain(head, lines)
+
+
+def _unlike(texts: Sequence[bytes], k: int) -> bool:
+    """Whether neighbours in a list of k texts share no more than those of two lists.
+
+    The first lists are compared, if they are enough to tell.
+    """
+    lists = [texts[a : a + k] for a in range(0, min(len(texts), _COMPARED * k) - k + 1, k)]
+    within = [_shared(*pair) for texts in lists for pair in (texts[:2], texts[-2:])]
+    across = [_shared(before[-1], after[0]) for before, after in pairwise(lists)]
+    known = [[share for share in shares if share >= 0] for shares in (within, across)]
+    if min(map(len, known)) < _FEWEST_LISTS - 1:
+        return False
+    return fmean(known[0]) <= 1.1 * fmean(known[1]) + 0.05
+
+
+def _shared(first: bytes, second: bytes) -> float:
+    """The share of strings of 4 bytes in the shorter text that are in both; −1 for tiny texts."""
+    a, b = ({text[i : i + 4] for i in range(len(text) - 3)} for text in (first, second))
+    return len(a & b) / min(len(a), len(b)) if a and b else -1.0
 
 
 def odd_columns(texts: Sequence[bytes]) -> list[Oddity]:

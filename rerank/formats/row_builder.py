@@ -64,6 +64,11 @@ class RowBuilder(Place):
         """Whether a chunk has been collected, which `rows` hands over."""
         return self._size > _CHUNK
 
+    @property
+    def latest(self) -> bytes:
+        """The text of the last hypothesis, which `rows` has not handed over."""
+        return self._entries[-1][: self._sizes[-1]]
+
     def add(
         self,
         sentence: int,

@@ -408,6 +408,14 @@ NOT_READ = {  # lists with keys that are not read, or whose ids are not those of
             ('"english": "%s"', "english"),
         )
     },
+    **{  # ids of samples: their first candidates are alike
+        "".join(
+            f'{{"custom_id": "{form % (n, k)}", "hyp": "{text}{k}"}}\n'
+            for n, text in enumerate(("the lamp", "he reads"))
+            for k in (0, 1)
+        ): "id with a part that seems to name a sample"
+        for form in ("%d_%d", "req-%d-sample-%d", "doc1/seg%d/sample%d", "%d-t0.%d")
+    },
     '{"id": 0, "ref": "x", "hyps": ["a"]}': "reference in a list.*: ref; give --ref",
 }
 

@@ -780,6 +780,7 @@ def test_searches_are_kept_by_metric_values(world: World, monkeypatch: pytest.Mo
     world.write("dev.ref", ["unheard"] * 10)
     command = f"{PLAIN} --objective worth"
     allowed = (
+        "repeated-line",
         "unexplained-difference",
         "unlike-lines",
         "other-language",

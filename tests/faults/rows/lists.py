@@ -25,6 +25,8 @@ NO_TEXTS: tuple[tuple[str, str, Changes | str | None], ...] = (
     ('"a"\n"b"\n', "JSON with texts in quotes; write the texts alone", {"list": "a\nb\n"}),
     ("0\ta\n0\tb\n1\tc\n1\td\n", "ids before them; write 'id", None),
 )
+SENTENCES = ("lamp burning", "dogs barking", "cold rivers", "moon rising", "old friend", "tall house", "wild storm", "five birds", "sweet music")
+ALIKE = [f"{one}{end}" for one in SENTENCES for end in ("", " now")]
 _numbers = count(1)
 
 
@@ -238,6 +240,9 @@ FAULTS = [
     looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "it looks like a heading above a table of ids, .*, without the heading", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
     looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "flat:K.*id on each line, as 'u1-1' at its start"),
+    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*; is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
+      for n, (text, form) in enumerate((("".join(f"{x}\n" for x in ALIKE[::2] + ALIKE[1::2]), "flat:2"), ("".join(f"{x}\n" for x in ALIKE), "flat:3")))),
+    *(Fault(f"--alike-{n}", f"{CONVERT} --kbest-format flat:{n}", "!no more alike", {"list": "".join("\n".join(pair) + "\n" * (n - 1) for pair in zip(ALIKE[::2], ALIKE[1::2], strict=True))}, 0) for n in (2, 3)),
     Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "1 x number between TABs", {"list": "a\tb\t3\nc\td\n"}, 0),
     *(Fault(f"--numbers-in-tabs-{n}", f"{CONVERT} --kbest-format tabs", "between TABs, .* a column of numbers", {"list": one}, 3, {"list": "a\tb\nc\n"})
       for n, one in enumerate(("1\ta\tb\n2\tc\td\n", "a\t1\tb\nc\t2\n", "a\tb\t-1\nc\td\te\t2\n"))),
