@@ -1,59 +1,58 @@
-"""A server of language models that gives log-probabilities of text, as OpenAI's completions do.
+"""Requests of JSON to a server and its answers: several at once, tried again where that may help.
 
-A request has `echo: true`, `logprobs: 1` and `max_tokens: 1`, for which some servers take 0 as no
-limit; what is generated is ignored. Only the URL that is given is asked: no redirect is followed,
-and the proxies of the environment are not used.
+Only the URL that is given is asked: no redirect is followed, and the proxies of the environment are
+not used. The key of a server stands in no message.
 """
 
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
+import os
 import queue
 import re
 import socket
+import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from itertools import count
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from rerank.errors import RerankError, shown
+from rerank.errors import RerankError, UsageError
 
-ECHOES = (
-    "vLLM, SGLang and llama_cpp.server (logits_all) return them, llama-server of llama.cpp does not"
-)
-_MOST = 1 << 28  # bytes of an answer
+Result = TypeVar("Result")
+_KEY = "OPENAI_API_KEY"
 _READ, _SAID = 1 << 16, 200  # bytes at once, and characters of its messages
+# bytes of an answer: a token, which is a byte of the request or more, has some 100 to 300 bytes in
+# an answer with log-probabilities
+_LEAST, _EACH = 1 << 20, 1000
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 600.0  # seconds before another try
 _PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request is tried again
-_UNSEEN = re.compile("[^!-~]")  # spaces and what is not ASCII
 _AGAIN = "; its log may say why, and the same command goes on from what it has answered"
-_LONG = "show fewer sentences, ,sentences=N, raise its limit, or leave the candidate out"
-_OF_TEXTS = dict.fromkeys((400, 413, 422), f"; a text may be longer than the model reads: {_LONG}")
+_NO_KEY = "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME"
 _CURES = {
-    **_OF_TEXTS,
-    401: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
-    403: "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME",
+    401: _NO_KEY,
+    403: _NO_KEY,
     404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
 }
+_SHORTEST, _PIECE = 4, 6  # characters of a key that is hidden, and of a part of it
+_CHARACTER = re.compile(r"%[0-9a-f]{2}|\\*\\u00[0-9a-f]{2}|\\+.|.", re.IGNORECASE | re.DOTALL)
 
 
 class ServerError(RerankError):
-    """What a server did wrong, or why it was not reached."""
+    """What a server did wrong, or why it was not reached.
 
+    status: of its answer, 0 without one; number: of the request among those that were to be sent.
+    """
 
-class TextError(ServerError):
-    """A fault about a text; number: of the text among those that the server was to return."""
-
-    number = 0
-
-
-class _RefusedText(TextError):
-    """A status that refuses a text of a request."""
+    status = number = 0
 
 
 class PassingError(ServerError):
@@ -62,19 +61,6 @@ class PassingError(ServerError):
     def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
         self.wait = wait
-
-
-@dataclass(frozen=True, slots=True)
-class EchoedText:
-    """A text as a server returns it, and perhaps a token more.
-
-    tokens: texts of its tokens; log_probs: of each, None where nothing stands before; generated:
-    how many of the last tokens are generated, None if the server does not say.
-    """
-
-    tokens: list[str]
-    log_probs: list[float | None]
-    generated: int | None
 
 
 def url_of(text: str) -> SplitResult:
@@ -89,126 +75,223 @@ def url_of(text: str) -> SplitResult:
     return url
 
 
-class Server:
-    """The completions of a model of a server, at URL/completions.
+def key_of(label: str, url: str, variable: str | None, *, insecure: bool) -> str | None:
+    """The key of a server in the environment; UsageError for none, and one that all could read.
 
-    key: sent with each request, and shown nowhere; seconds: longest time of a request; retries:
-    how often one is tried again; threads: requests at once; batch: texts of a request.
+    label: of the scorer, in messages; variable: that has the key, None for OPENAI_API_KEY, which
+    may be missing; insecure: whether the key may be sent over http to another machine.
+    """
+    key = os.environ.get(variable or _KEY)
+    if key is None and variable:
+        raise UsageError(
+            f"{label}: key-env={variable}: no such variable of the environment; export it, "
+            "or leave key-env out"
+        )
+    if key is not None and not (key.isascii() and key.isprintable() and key):
+        raise UsageError(
+            f"{label}: expected a key of printable ASCII characters in {variable or _KEY}"
+        )
+    parts = url_of(url)
+    local = parts.hostname == "localhost"
+    with suppress(ValueError):
+        local = local or ipaddress.ip_address(parts.hostname or "").is_loopback
+    if key is not None and parts.scheme == "http" and not (local or insecure):
+        raise UsageError(
+            f"{label}: the key in {variable or _KEY} would be sent over http, which others can "
+            "read; give a URL of https, or add ,insecure=yes behind the URL"
+        )
+    return key
+
+
+class Server:
+    """A server that answers requests of JSON that are posted to paths behind its URL.
+
+    key: sent with each request, and shown nowhere; seconds: longest time of a request, from its
+    connection to the end of its answer; retries: how often one is tried again; threads: requests
+    at once.
     """
 
     def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        key: str | None,
-        seconds: float,
-        retries: int,
-        threads: int,
-        batch: int,
+        self, url: str, *, key: str | None, seconds: float, retries: int, threads: int
     ) -> None:
-        self._url, self.model, self._key = url_of(url), model, key
-        self._path = f"{self._url.path.rstrip('/')}/completions"
-        self._seconds, self._retries = seconds, retries
-        self._threads, self._batch = threads, batch
+        self._url, self._key = url_of(url), key
+        self._seconds, self._retries, self._threads = seconds, retries, threads
+        self._resumed = 0.0  # when requests may be sent again
 
-    def echoed(self, texts: Sequence[str]) -> Iterator[tuple[int, EchoedText]]:
-        """Each text as the server returns it, with its number, in any order.
+    def answers(
+        self,
+        path: str,
+        requests: Sequence[Mapping[str, object]],
+        read: Callable[[int, Any], Result],
+    ) -> Iterator[tuple[int, Result]]:
+        """What is read of the answer to each request, with the request's number, in any order.
 
-        ServerError if a request fails; no other is begun then.
+        read: of the number and the answer, in any thread. It may raise a PassingError, after which
+        the request is tried again, and others. When a request fails for good no other is begun;
+        those in flight are waited for, and then the error of the first one that failed is raised.
         """
-        batch = self._batch
-        waiting = deque((n, texts[n : n + batch]) for n in range(0, len(texts), batch))
-        parts, stopped = len(waiting), threading.Event()
-        answers: queue.SimpleQueue[tuple[int, list[EchoedText] | Exception]] = queue.SimpleQueue()
+        waiting, stopped = deque(enumerate(requests)), threading.Event()
+        results = queue.SimpleQueue[tuple[int, Result | Exception] | None]()
 
         def work() -> None:
-            while waiting and not stopped.is_set():
-                try:
-                    n, part = waiting.popleft()
-                except IndexError:
-                    return
-                try:
-                    answers.put((n, self._answer(part, stopped)))
-                except Exception as fault:
-                    answers.put((n, fault))
+            with suppress(IndexError):  # nothing is waiting
+                while not stopped.is_set():
+                    number, request = waiting.popleft()
+                    try:
+                        results.put((number, self._answer(path, number, request, read, stopped)))
+                    except PassingError:  # another request failed, and this one is given up
+                        break
+                    except Exception as fault:
+                        stopped.set()
+                        if isinstance(fault, RerankError):
+                            fault.args = (self.redacted(str(fault)),)
+                        if isinstance(fault, ServerError):
+                            fault.number = number
+                        results.put((number, fault))
+            results.put(None)
 
-        for _ in range(min(self._threads, parts)):  # daemons, which the end of a run ends, too
+        threads, faults = min(self._threads, len(requests)), dict[int, Exception]()
+        for _ in range(threads):  # daemons, which the end of a run ends, too
             threading.Thread(target=work, daemon=True).start()
         try:
-            for _ in range(parts):
-                begin, answer = answers.get()
-                if isinstance(answer, TextError):
-                    answer.number += begin
-                if isinstance(answer, Exception):
-                    raise answer
-                yield from enumerate(answer, begin)
+            while threads:
+                result = results.get()
+                if result is None:
+                    threads -= 1
+                elif isinstance(result[1], Exception):
+                    faults[result[0]] = result[1]
+                else:
+                    yield result[0], result[1]
         finally:
             stopped.set()
+        if faults:
+            raise faults[min(faults)]
 
-    def _answer(self, texts: Sequence[str], stopped: threading.Event) -> list[EchoedText]:
-        """The answer to one request, tried again after faults that may pass."""
-        request = {
-            "model": self.model,
-            "prompt": texts[0] if len(texts) == 1 else list(texts),
-            "echo": True,
-            "logprobs": 1,
-            "max_tokens": 1,
-            "temperature": 0,
-        }
+    def redacted(self, text: str) -> str:
+        """A text with `***` for the key, and for any six characters of it.
+
+        As it is, or URL-encoded, or with the escapes of JSON, in small letters or capitals. A key
+        of less than four characters is shown: what hides it would hide much else.
+        """
+        key = self._key or ""
+        if len(key) < _SHORTEST:
+            return text
+        size = min(len(key), _PIECE)
+        forms = {"".join(map(_plain, _CHARACTER.findall(key))), key.lower()}
+        pieces = {form[n : n + size] for form in forms for n in range(len(form) - size + 1)}
+        found = _CHARACTER.findall(text)
+        plain, end = "".join(map(_plain, found)), 0
+        for n in range(len(plain)):
+            if plain[n : n + size] in pieces:
+                found[n : n + size] = ["***" if n >= end else "", *[""] * (size - 1)]
+                end = n + size
+        return "".join(found)
+
+    def _answer(
+        self,
+        path: str,
+        number: int,
+        request: Mapping[str, object],
+        read: Callable[[int, Any], Result],
+        stopped: threading.Event,
+    ) -> Result:
+        """What is read of the answer to one request; PassingError if others stopped its tries."""
         body = json.dumps(request).encode()
-        for tries in range(self._retries + 1):
+        for tries in count():
+            while (wait := self._resumed - time.monotonic()) > 0:
+                if stopped.wait(wait):
+                    raise PassingError("was not asked")
             try:
-                return _read(self._sent(body), texts)
-            except _RefusedText as fault:
-                if len(texts) == 1:
-                    raise
-                many = f"{fault}; to see which of {len(texts)} texts, add ,batch=1 behind the URL"
-                raise ServerError(many) from None
+                return read(number, _decoded(self._sent(path, body)))
             except PassingError as fault:
-                if tries == self._retries or stopped.is_set():
-                    raise ServerError(f"{fault} (tries: {tries + 1})") from None
-                stopped.wait(min(_LONGEST_WAIT, fault.wait or _FIRST_WAIT * 2**tries))
-        raise ServerError("no request was sent")
+                if stopped.is_set():
+                    raise
+                if tries == self._retries:
+                    failed = ServerError(f"{fault} (tries: {tries + 1})")
+                    failed.status = fault.status
+                    raise failed from None
+                wait = min(_LONGEST_WAIT, fault.wait or _FIRST_WAIT * 2**tries)
+                if fault.wait and fault.status in (429, 503):  # it concerns all requests
+                    self._resumed = max(self._resumed, time.monotonic() + wait)
+                elif stopped.wait(wait):
+                    raise
+        raise PassingError("was not asked")
 
-    def _sent(self, body: bytes) -> bytes:
+    @cached_property
+    def _security(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
+    def _connected(self, end: float) -> socket.socket:
+        """A connection, without the handshake of https; of several addresses the first one."""
+        host, fault = self._url.hostname or "", OSError("no address")
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            try:
+                left = max(1e-3, end - time.monotonic())
+                connection = socket.create_connection((str(address[0]), port), left)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError as error:
+                fault = error
+                continue
+            if self._url.scheme == "http":
+                return connection
+            return self._security.wrap_socket(
+                connection, server_hostname=host, do_handshake_on_connect=False
+            )
+        raise fault
+
+    def _sent(self, path: str, body: bytes) -> bytes:
         """The body of the answer to a request, sent once."""
         url, end = self._url, time.monotonic() + self._seconds
-        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection = kind(url.hostname or "", url.port, timeout=self._seconds)
+        most = _LEAST + _EACH * len(body)
+        connection = http.client.HTTPConnection(url.hostname or "", url.port)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         timer: threading.Timer | None = None
         try:
-            connection.connect()
-            timer = threading.Timer(self._seconds, _cut, [connection.sock])  # of drips, too
+            connection.sock = own = self._connected(end)
+            timer = threading.Timer(end - time.monotonic(), _cut, [own])  # of drips, too
             timer.daemon = True
             timer.start()
-            connection.request("POST", self._path, body, headers)
-            parts, size = [], 0
+            if isinstance(own, ssl.SSLSocket):
+                own.do_handshake()
+            connection.request("POST", f"{url.path.rstrip('/')}{path}", body, headers)
+            answer = bytearray()
             with connection.getresponse() as response:
-                while part := response.read1(_READ):
-                    parts.append(part)
-                    size += len(part)
-                    if size > _MOST:
-                        raise ServerError(f"answered with more than {_MOST:,} bytes")
+                encoding = response.headers.get("Content-Encoding", "identity").lower()
+                while encoding == "identity" and (part := response.read1(_READ)):
+                    answer += part
+                    if len(answer) > most:
+                        raise ServerError(
+                            f"answered with more than {most:,} bytes, 1 MB and {_EACH:,} for each "
+                            "byte of the request; see that the URL is that of a language model"
+                        )
             if time.monotonic() > end:
                 raise TimeoutError
-        except (OSError, http.client.HTTPException) as fault:
+        except (OSError, http.client.HTTPException, UnicodeError) as fault:
             if isinstance(fault, TimeoutError) or time.monotonic() > end:
                 raise PassingError(
                     f"gave no answer in {self._seconds:g} s; add ,timeout=SECONDS behind the URL"
                 ) from None
-            reason = (getattr(fault, "strerror", None) or str(fault)).lower()
+            reason = self._quoted(getattr(fault, "strerror", None) or str(fault)).lower()
             raise PassingError(f"cannot be asked: {reason}; is it running?") from None
         finally:
             if timer is not None:
                 timer.cancel()
             connection.close()
         if response.status != 200:
-            raise self._refused(response, b"".join(parts))
-        return b"".join(parts)
+            raise self._refused(response, bytes(answer))
+        if encoding != "identity":
+            raise ServerError(
+                f"answered in the encoding {self._quoted(encoding)}, which was not asked for; have "
+                "it, or the proxy before it, send answers as they are"
+            )
+        return bytes(answer)
+
+    def _quoted(self, text: str) -> str:
+        """The begin of what a server says, without its key."""
+        return self.redacted(text[: 1 << 14])[:_SAID]
 
     def _refused(self, response: http.client.HTTPResponse, body: bytes) -> ServerError:
         """The error about an answer of another status than 200."""
@@ -219,95 +302,48 @@ class Server:
             said = str(error["message"] if isinstance(error, dict) else error)
         except (ValueError, LookupError, AttributeError, RecursionError):
             said = body.decode(errors="replace").strip()
-        if self._key:
-            said = said.replace(self._key, "***")
-        message = f"answered {status}{f': {said[:_SAID]}' if said else ''}"
-        if 300 <= status < 400:
-            return ServerError(f"{message}; redirects are not followed: give the URL itself")
+        message = f"answered {status}{f': {self._quoted(said)}' if said else ''}"
         if status in _PASSING:
-            asked = response.headers.get("Retry-After", "")
-            wait = float(asked) if asked.isdecimal() else 0.0
-            return PassingError(f"{message}{_AGAIN}", wait)
-        kind = _RefusedText if status in _OF_TEXTS and "echo" not in said else ServerError
-        return kind(f"{message}{f'; {ECHOES}' if 'echo' in said else _CURES.get(status, '')}")
+            wait = _seconds_of(response.headers.get("Retry-After", ""))
+            fault: ServerError = PassingError(f"{message}{_AGAIN}", wait)
+        elif 300 <= status < 400:
+            fault = ServerError(f"{message}; redirects are not followed: give the URL itself")
+        else:
+            fault = ServerError(f"{message}{_CURES.get(status, '')}")
+        fault.status = status
+        return fault
 
 
 def _cut(connection: socket.socket) -> None:
-    """End a connection that another thread reads."""
+    """End a connection that another thread reads; of https, too, whose own method waits for it."""
     with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
-def _read(body: bytes, texts: Sequence[str]) -> list[EchoedText]:
-    """The texts in an answer, in the order of the request."""
+def _decoded(body: bytes) -> Any:
+    """The JSON of an answer."""
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
+        return json.loads(body)
+    except RecursionError:
+        raise ServerError("answered with JSON that is nested too deeply") from None
+    except ValueError:
         raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
-    choices = answer.get("choices") if isinstance(answer, dict) else None
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise ServerError("expected an object with choices, as of OpenAI's completions")
-    if sorted(str(x.get("index")) for x in choices) != sorted(map(str, range(len(texts)))):
-        cure = "; add ,batch=1 behind the URL" if len(texts) > 1 else ""
-        raise ServerError(f"expected {len(texts)} choices, one a text, found {len(choices)}{cure}")
-    usage = answer.get("usage")
-    made = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    generated = {0: 0, len(texts): 1}.get(made) if isinstance(made, int) else None
-    choices.sort(key=lambda choice: int(choice["index"]))
-    read = list[EchoedText]()
-    for choice, text in zip(choices, texts, strict=True):
-        try:
-            read.append(_echoed(choice, text, generated))
-        except TextError as fault:
-            fault.number = len(read)
-            raise
-    return read
 
 
-def cut_of(tokens: Sequence[str], text: str) -> str:
-    """The message about tokens of the begin or the end of a text alone; '' for others.
-
-    Compared are visible ASCII characters. The first token may stand before the text, and the last
-    one be generated; a single one may be all that a server generates.
-    """
-    whole = _UNSEEN.sub("", text)
-    read = [
-        (len(part), _UNSEEN.sub("", "".join(part)))
-        for part in (tokens[1:-1], tokens[1:], tokens[:-1], tokens)
-    ]
-    if not any(part == whole for _, part in read):
-        for n, part in read:
-            if n > 1 and part and (whole.startswith(part) or whole.endswith(part)):
-                return (
-                    f"returns {n:,} tokens, of a part of the text that it is given: it cuts "
-                    f"texts; {_LONG}"
-                )
-    return ""
+def _seconds_of(header: str) -> float:
+    """The seconds that a header Retry-After asks for, as a number or a date; 0 for others."""
+    if re.fullmatch(r"\d+(\.\d*)?", header.strip(), re.ASCII):
+        return float(header)
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
 
 
-def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedText:
-    """The tokens of a choice; ServerError if they are not of the text, or not all have numbers."""
-    stated = choice.get("logprobs")
-    named = stated if isinstance(stated, dict) else {}
-    tokens, numbers = named.get("tokens") or [], named.get("token_logprobs") or []
-    silent = f"returns no log-probabilities of the text that it is given; {ECHOES}"
-    echoed = str(choice.get("text")).startswith(text)
-    lists = isinstance(tokens, list) and isinstance(numbers, list)
-    texts = lists and all(isinstance(token, str) for token in tokens)
-    if not (echoed and lists and numbers) or None in numbers[1:]:
-        if cut := cut_of(tokens if texts else [], text):
-            raise TextError(cut)
-        raise ServerError(silent)
-    if len(tokens) != len(numbers) or not texts:
-        raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
-    predicted = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
-    if predicted and not any(predicted):
-        raise ServerError(f"returns 0.0 as the log-probability of each token of a text; {ECHOES}")
-    for place, (token, number) in enumerate(zip(tokens, numbers, strict=True)):
-        fine = isinstance(number, int | float) and -1e6 < number < 1e-3
-        if not fine and (place or number is not None):
-            raise TextError(
-                f"expected a log-probability of token {place + 1} of {len(tokens)}, "
-                f"{shown(token.encode())}, found {number!s:.20}"
-            )
-    return EchoedText(tokens, numbers, generated)
+def _plain(character: str) -> str:
+    """The character that an escape of a URL or of JSON stands for, in small letters."""
+    if character.startswith("%") and len(character) == 3:
+        return chr(int(character[1:], 16)).lower()
+    if len(character) > 5 and character.lstrip("\\").lower().startswith("u00"):
+        return chr(int(character[-2:], 16)).lower()
+    return character[-1].lower()[:1]

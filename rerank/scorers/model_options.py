@@ -126,6 +126,9 @@ class ServerSettings(Window):
     key_env: str | None = _key(
         TEXT, "variable of the environment that has the key, else OPENAI_API_KEY"
     )
+    insecure: bool = _key(
+        click.BOOL, "whether the key may be sent to other machines over http", False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,7 @@ SERVER_KEYS = _keys(
     ServerSettings,
     *("model", "sentences", "join", "detokenize", "begin", "prompt"),
     *("source_language", "target_language"),
-    *("concurrency", "batch", "timeout", "retries", "key_env"),
+    *("concurrency", "batch", "timeout", "retries", "key_env", "insecure"),
 )
 WITH_PROMPT = {"chat", "source-language", "target-language"}
 WITHOUT_PROMPT = {"join"}

@@ -8,7 +8,6 @@ give count the token that texts begin with, or are missing.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,17 +18,17 @@ import numpy as np
 
 from lm.backend import Backend
 from lm.scoring import EngineCounts
-from rerank.errors import RerankError, UsageError, shown
+from rerank.errors import RerankError, shown
 from rerank.files.cache import Cache
-from rerank.files.server import EchoedText, Server, ServerError, TextError, cut_of
+from rerank.files.server import Server, ServerError, key_of
 from rerank.scorers.cached_scores import Choices, ListTexts, Sums
 from rerank.scorers.causal_lm import NO_TOKEN
+from rerank.scorers.completions import Completions, EchoedText, TextError, cut_of
 from rerank.scorers.model_options import ServerSettings, Window
 from rerank.scorers.prompts import MERGED, PromptTemplate, sources_of
 from rerank.scorers.window_model import WindowProblem, WindowSource
 
 VERSION = 1  # of how scores are formed
-_KEY = "OPENAI_API_KEY"
 _BROKEN = "\ufffd"  # in tokens that end within a character; some servers give them as ''
 
 
@@ -67,8 +66,9 @@ def begins_of(text: str, echo: EchoedText) -> list[int | None]:
             spaces = len(text[at:]) - len(text[at:].lstrip(" "))
             start = text.find(token, at + spaces, at + spaces + len(token))
         if start < 0:
+            seen = shown(token.encode(errors="backslashreplace"))
             raise _TokenError(
-                f"expected tokens of the text that was sent, found {shown(token.encode())} as "
+                f"expected tokens of the text that was sent, found {seen} as "
                 f"token {n + 1}; the server gives other tokens, or their ids, as vLLM with "
                 "return_tokens_as_token_ids"
             )
@@ -128,31 +128,35 @@ class SentText:
 class ServerEngine:
     """A server as what scores passages; label: in messages."""
 
-    def __init__(self, server: Server, label: str) -> None:
-        self.server, self.label, self.counts = server, label, EngineCounts()
+    def __init__(self, completions: Completions, label: str) -> None:
+        self.completions, self.label, self.counts = completions, label, EngineCounts()
         self.backend = Backend("cpu", dtype="bfloat16")  # as servers compute
 
     def scores(self, requests: Sequence[Sequence[SentText]]) -> list[Sums]:
         """The score (K,) of each passage of each request; equal texts are sent once."""
         began = perf_counter()
-        texts = [*dict.fromkeys(p.whole for p in chain(*requests) if p.text)]
+        passages: dict[str, list[SentText]] = {}
+        for passage in chain(*requests):
+            if passage.text:
+                passages.setdefault(passage.whole, []).append(passage)
+        texts, scores = [*passages], dict[SentText, float]()
+
+        def read(n: int, echo: EchoedText) -> list[tuple[SentText, list[float]]]:
+            return [(passage, passage.log_probs(echo)) for passage in passages[texts[n]]]
+
         try:
-            echoes = {texts[n]: echo for n, echo in self.server.echoed(texts)}
+            for answer in self.completions.answers(texts, read):
+                for passage, numbers in answer:
+                    scores[passage] = sum(numbers)
+                    self.counts.tokens += len(numbers)
         except TextError as fault:
-            place = next(p.place for p in chain(*requests) if p.whole == texts[fault.number])
+            place = passages[texts[fault.number]][0].place
             raise RerankError(f"{self.label}: the server {fault} ({place})") from None
         except ServerError as fault:
             raise RerankError(f"{self.label}: the server {fault}") from None
         finally:
             self.counts.seconds += perf_counter() - began
-        return [np.array([self._score(p, echoes) for p in passages]) for passages in requests]
-
-    def _score(self, passage: SentText, echoes: dict[str, EchoedText]) -> float:
-        if not passage.text:
-            return 0.0
-        numbers = passage.log_probs(echoes[passage.whole])
-        self.counts.tokens += len(numbers)
-        return sum(numbers)
+        return [np.array([scores.get(p, 0.0) for p in of_list]) for of_list in requests]
 
 
 class ServerProblem(WindowProblem):
@@ -245,23 +249,11 @@ class ServerScorer(WindowSource):
 def _engine_of(name: str, settings: ServerSettings) -> ServerEngine:
     """The engine of a server, with the key of the environment; UsageError without it."""
     label = f"--lm {name}=openai:{settings.url}"
-    key = os.environ.get(settings.key_env or _KEY)
-    if key is None and settings.key_env:
-        raise UsageError(
-            f"{label}: key-env={settings.key_env}: no such variable of the environment; export it, "
-            "or leave key-env out"
-        )
-    if key is not None and not (key.isascii() and key.isprintable() and key):
-        raise UsageError(
-            f"{label}: expected a key of printable ASCII characters in {settings.key_env or _KEY}"
-        )
     server = Server(
         settings.url,
-        settings.model,
-        key=key,
+        key=key_of(label, settings.url, settings.key_env, insecure=settings.insecure),
         seconds=settings.timeout,
         retries=settings.retries,
         threads=settings.concurrency,
-        batch=settings.batch,
     )
-    return ServerEngine(server, label)
+    return ServerEngine(Completions(server, settings.model, settings.batch), label)
