@@ -3,13 +3,14 @@
 Arrays that were put are returned unchanged, or not at all. A shard is
 `<folder>/<group>/<name>.scores`, both hex digests: arrays as safetensors, then the SHA-256 of
 schema, group, name and these. It may come from anybody: unless every byte is as expected, it is a
-cache miss. If the cache cannot be written, the run goes on without it. Processes share a folder
-without locks: shards are renamed into place, and the last writer wins. Files with other names and
-targets of links are never touched.
+cache miss. `<name>.answers` beside it holds answers (`rerank.files.answers`). If the cache cannot
+be written, the run goes on without it. Processes share a folder without locks: shards are renamed
+into place, and the last writer wins. Files with other names and targets of links are never touched.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -33,7 +34,8 @@ from rerank.files.paths import display
 from rerank.notices import Notices
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
-_SHARD = re.compile(r"[0-9a-f]{16,64}\.scores")
+_SHARD = re.compile(r"[0-9a-f]{16,64}\.(scores|answers)")
+_ANSWERS = re.compile(r"[0-9a-f]{16,64}\.answers")
 # temporary files of `outputs.atomic`: the first 50 characters of the name, process, random digits
 _ASIDE = re.compile(r"\.[0-9a-f]{16,50}[.a-z]{0,7}\.\d+\.[0-9a-f]{8}\.tmp")
 _STALE_SECONDS = 3600
@@ -101,23 +103,15 @@ class Cache:
             return False
         before = _regular(path)
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            self._make_folders(path)
             if before is None:
                 with suppress(OSError):  # a link or a pipe, which `atomic` would write through
                     path.unlink()
             with atomic(path) as file:
                 file.write(data)
-            self._total += len(data)
-            if self._total > self.limit:
-                self._trim(path)
+            self._grow(path, len(data))
         except (RerankError, OSError) as fault:
-            self.writable = False
-            reason = str(fault)
-            if isinstance(fault, OSError):
-                where = f"{display(fault.filename)}: " if fault.filename else ""
-                reason = where + (fault.strerror or str(fault)).lower()
-            self.notices.add("cache-not-written", reason=reason)
+            self._give_up(fault)
             return False
         except BaseException:  # a signal, perhaps after the shard was renamed into place
             after = _regular(path)
@@ -125,6 +119,48 @@ class Cache:
             raise
         self.saved += 1
         return True
+
+    def append(self, group: str, name: str, data: bytes) -> None:
+        """Add bytes, which are on disk then, to the answers of a name that no other process has."""
+        path = self.folder / group / f"{name}.answers"
+        if not self.writable:
+            return
+        try:
+            self._make_folders(path)
+            with open(path, "ab", buffering=0) as file:
+                if file.write(data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+                os.fsync(file.fileno())
+            self._grow(path, len(data))
+        except OSError as fault:
+            self._give_up(fault)
+
+    def answers(self, group: str) -> Iterator[bytes]:
+        """The answers of all names of a group, those used last at the end."""
+        for file in sorted(_files(self.folder, _ANSWERS), key=lambda file: file.used):
+            if file.path.parent.name == group and file.size <= self.limit:
+                with suppress(OSError):  # removed by another process
+                    yield file.path.read_bytes()
+                    os.utime(file.path)  # its recency, for eviction
+
+    def _make_folders(self, path: Path) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+
+    def _grow(self, path: Path, size: int) -> None:
+        """Count bytes that were added to a file, and delete others if it is too much."""
+        self._total += size
+        if self._total > self.limit:
+            self._trim(path)
+
+    def _give_up(self, fault: RerankError | OSError) -> None:
+        """Write nothing any more, with a warning."""
+        self.writable = False
+        reason = str(fault)
+        if isinstance(fault, OSError):
+            where = f"{display(fault.filename)}: " if fault.filename else ""
+            reason = where + (fault.strerror or str(fault)).lower()
+        self.notices.add("cache-not-written", reason=reason)
 
     def refuse(self, group: str, name: str) -> None:
         """Count what `get` found as a damaged shard, whose arrays are not those of the scorer."""

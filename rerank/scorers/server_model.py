@@ -19,12 +19,14 @@ import numpy as np
 from lm.backend import Backend
 from lm.scoring import EngineCounts
 from rerank.errors import RerankError, shown
+from rerank.files.answers import AnswerStore
 from rerank.files.cache import Cache
 from rerank.files.server import Server, ServerError, key_of
-from rerank.scorers.cached_scores import Choices, ListTexts, Sums
+from rerank.scorers.cached_scores import Choices, ListTexts, Sums, digest
 from rerank.scorers.causal_lm import NO_TOKEN
 from rerank.scorers.completions import Completions, EchoedText, TextError, cut_of
 from rerank.scorers.model_options import ServerSettings, Window
+from rerank.scorers.model_source import group_of
 from rerank.scorers.prompts import MERGED, PromptTemplate, sources_of
 from rerank.scorers.window_model import WindowProblem, WindowSource
 
@@ -100,6 +102,11 @@ class SentText:
         return self.before + self.text
 
     @property
+    def key(self) -> bytes:
+        """What determines the score under a model."""
+        return digest(f"{len(self.before)} {self.bare} {self.whole}".encode())
+
+    @property
     def place(self) -> str:
         """Where the candidate stands: file and line, where these are known."""
         return self.problem.place(self.t, self.k)
@@ -128,35 +135,44 @@ class SentText:
 class ServerEngine:
     """A server as what scores passages; label: in messages."""
 
-    def __init__(self, completions: Completions, label: str) -> None:
-        self.completions, self.label, self.counts = completions, label, EngineCounts()
+    def __init__(self, completions: Completions, label: str, answers: AnswerStore) -> None:
+        self.completions, self.label, self._answers = completions, label, answers
+        self.counts = EngineCounts()
         self.backend = Backend("cpu", dtype="bfloat16")  # as servers compute
 
     def scores(self, requests: Sequence[Sequence[SentText]]) -> list[Sums]:
-        """The score (K,) of each passage of each request; equal texts are sent once."""
+        """The score (K,) of each passage of each request; what was answered is not asked again."""
         began = perf_counter()
-        passages: dict[str, list[SentText]] = {}
+        passages: dict[str, dict[bytes, SentText]] = {}  # that are to be scored, by text and key
         for passage in chain(*requests):
-            if passage.text:
-                passages.setdefault(passage.whole, []).append(passage)
-        texts, scores = [*passages], dict[SentText, float]()
+            if passage.text and self._known(passage) is None:
+                passages.setdefault(passage.whole, {})[passage.key] = passage
+        texts = [*passages]
 
-        def read(n: int, echo: EchoedText) -> list[tuple[SentText, list[float]]]:
-            return [(passage, passage.log_probs(echo)) for passage in passages[texts[n]]]
+        def read(n: int, echo: EchoedText) -> list[tuple[bytes, list[float]]]:
+            return [(key, passage.log_probs(echo)) for key, passage in passages[texts[n]].items()]
 
         try:
             for answer in self.completions.answers(texts, read):
-                for passage, numbers in answer:
-                    scores[passage] = sum(numbers)
+                for key, numbers in answer:
+                    self._answers.put(key, repr(sum(numbers)).encode())
                     self.counts.tokens += len(numbers)
         except TextError as fault:
-            place = passages[texts[fault.number]][0].place
+            place = next(iter(passages[texts[fault.number]].values())).place
             raise RerankError(f"{self.label}: the server {fault} ({place})") from None
         except ServerError as fault:
             raise RerankError(f"{self.label}: the server {fault}") from None
         finally:
             self.counts.seconds += perf_counter() - began
-        return [np.array([scores.get(p, 0.0) for p in of_list]) for of_list in requests]
+        return [np.array([self._known(p) or 0.0 for p in of_list]) for of_list in requests]
+
+    def _known(self, passage: SentText) -> float | None:
+        """The score of a passage that was answered; None for none, and what is no score."""
+        try:
+            score = float(self._answers.get(passage.key) or "nan")
+        except ValueError:
+            return None
+        return score if -np.inf < score < np.inf else None
 
 
 class ServerProblem(WindowProblem):
@@ -234,7 +250,7 @@ class ServerScorer(WindowSource):
             self.template = PromptTemplate(settings)
             self.side_information, window = self.template.side_information, self.template.window
             self.chosen |= self.template.entries
-        super().__init__(name, _engine_of(name, settings), window, cache, pmi=pmi)
+        super().__init__(name, _engine_of(name, settings, cache), window, cache, pmi=pmi)
         self.digest = hashlib.sha256(repr(self.facts(null=False)).encode()).hexdigest()
 
     def facts(self, *, null: bool) -> tuple[object, ...]:
@@ -246,7 +262,7 @@ class ServerScorer(WindowSource):
         return (*facts, self.template.digest, *self.template.facts(null=null))
 
 
-def _engine_of(name: str, settings: ServerSettings) -> ServerEngine:
+def _engine_of(name: str, settings: ServerSettings, cache: Cache | None) -> ServerEngine:
     """The engine of a server, with the key of the environment; UsageError without it."""
     label = f"--lm {name}=openai:{settings.url}"
     server = Server(
@@ -256,4 +272,6 @@ def _engine_of(name: str, settings: ServerSettings) -> ServerEngine:
         retries=settings.retries,
         threads=settings.concurrency,
     )
-    return ServerEngine(Completions(server, settings.model, settings.batch), label)
+    completions = Completions(server, settings.model, settings.batch)
+    answers = AnswerStore(cache, group_of(("answers of a server", VERSION, settings.model)))
+    return ServerEngine(completions, label, answers)
