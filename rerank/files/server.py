@@ -203,6 +203,8 @@ class Server:
                     raise PassingError("was not asked")
             try:
                 return read(number, _decoded(self._sent(path, body)))
+            except RecursionError:
+                raise ServerError("answered with JSON that is nested too deeply") from None
             except PassingError as fault:
                 if stopped.is_set():
                     raise
@@ -324,8 +326,6 @@ def _decoded(body: bytes) -> Any:
     """The JSON of an answer."""
     try:
         return json.loads(body)
-    except RecursionError:
-        raise ServerError("answered with JSON that is nested too deeply") from None
     except ValueError:
         raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
 
