@@ -51,14 +51,16 @@ def listening(script: Script) -> Iterator[tuple[str, list[float]]]:
         thread.join()
 
 
-def body_of(connection: socket.socket) -> bytes:
-    """The body of the request."""
+def request_of(connection: socket.socket) -> tuple[bytes, bytes]:
+    """Header and body of the request."""
     with connection.makefile("rb") as file:
-        size = 0
-        while (line := file.readline()).strip():
-            name, _, value = line.partition(b":")
-            size = int(value) if name.lower() == b"content-length" else size
-        return file.read(size)
+        header = b"".join(iter(file.readline, b"\r\n"))
+        size = re.search(rb"(?i)content-length: (\d+)", header)
+        return header, file.read(int(size[1]) if size else 0)
+
+
+def body_of(connection: socket.socket) -> bytes:
+    return request_of(connection)[1]
 
 
 def answer(connection: socket.socket, status: str = "200 OK", body: object = 1, *more: str) -> None:
@@ -217,7 +219,7 @@ def test_a_key_stands_in_no_message(place: str, echo: str) -> None:
     sent: list[bytes] = []
 
     def script(connection: socket.socket, _: int) -> None:
-        sent.append(connection.recv(1 << 16))
+        sent.append(request_of(connection)[0])
         if place == "body":
             answer(connection, "400 no", said.encode())
         elif place == "json":
