@@ -42,7 +42,8 @@ _CURES = {
     404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
 }
 _SHORTEST, _PIECE = 4, 6  # characters of a key that is hidden, and of a part of it
-_CHARACTER = re.compile(r"%[0-9a-f]{2}|\\*\\u00[0-9a-f]{2}|\\+.|.", re.IGNORECASE | re.DOTALL)
+# a character, perhaps with the escapes of URLs, of JSON, or of these escaped once more
+_CHARACTER = re.compile(r"(?:%|\\+u00)([0-9a-f]{2})|\\*(.)", re.IGNORECASE | re.DOTALL)
 
 
 class ServerError(RerankError):
@@ -180,10 +181,10 @@ class Server:
         if len(key) < _SHORTEST:
             return text
         size = min(len(key), _PIECE)
-        forms = {"".join(map(_plain, _CHARACTER.findall(key))), key.lower()}
+        forms = {"".join(map(_plain, _CHARACTER.finditer(key))), key.lower()}
         pieces = {form[n : n + size] for form in forms for n in range(len(form) - size + 1)}
-        found = _CHARACTER.findall(text)
-        plain, end = "".join(map(_plain, found)), 0
+        matches = [*_CHARACTER.finditer(text)]
+        found, plain, end = [match[0] for match in matches], "".join(map(_plain, matches)), 0
         for n in range(len(plain)):
             if plain[n : n + size] in pieces:
                 found[n : n + size] = ["***" if n >= end else "", *[""] * (size - 1)]
@@ -206,6 +207,8 @@ class Server:
                     raise PassingError("was not asked")
             try:
                 return read(number, _decoded(self._sent(path, body)))
+            except RecursionError:
+                raise ServerError("answered with JSON that is nested too deeply") from None
             except PassingError as fault:
                 if stopped.is_set():
                     raise
@@ -262,7 +265,7 @@ class Server:
             connection.request("POST", f"{url.path.rstrip('/')}{path}", body, headers)
             answer = bytearray()
             with connection.getresponse() as response:
-                encoding = response.headers.get("Content-Encoding", "identity").lower()
+                encoding = (response.headers.get("Content-Encoding") or "identity").lower()
                 while encoding == "identity" and (part := response.read1(_READ)):
                     answer += part
                     if len(answer) > most:
@@ -327,8 +330,6 @@ def _decoded(body: bytes) -> Any:
     """The JSON of an answer."""
     try:
         return json.loads(body)
-    except RecursionError:
-        raise ServerError("answered with JSON that is nested too deeply") from None
     except ValueError:
         raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
 
@@ -343,10 +344,7 @@ def _seconds_of(header: str) -> float:
         return 0.0
 
 
-def _plain(character: str) -> str:
-    """The character that an escape of a URL or of JSON stands for, in small letters."""
-    if character.startswith("%") and len(character) == 3:
-        return chr(int(character[1:], 16)).lower()
-    if len(character) > 5 and character.lstrip("\\").lower().startswith("u00"):
-        return chr(int(character[-2:], 16)).lower()
-    return character[-1].lower()[:1]
+def _plain(character: re.Match[str]) -> str:
+    """What a character of `_CHARACTER` stands for, in small letters."""
+    code, plain = character.groups()
+    return (chr(int(code, 16)) if code else plain).lower()[:1]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.server import STUB
 from support.world import Outcome, World
 
 from lm.checkpoint import load_model, read_tensors
@@ -29,6 +30,7 @@ COMMANDS = {  # command: its outputs
     f"decode {LISTS} {MODEL} --weights w.json --out a --summary b --kbest-out c.gz": "a b c.gz",
     f"decode {LISTS} --weights start.json --out a --trace b": "a b",
     f"score {LISTS} --scores q=dev.m --out a.gz": "a.gz",
+    f"score {LISTS} --lm g=openai:{STUB.url()},model=toy,sentences=0 --out a": "a",
     f"convert {LISTS} --to jsonl --out a --docs-out b": "a b",
     "weights start.json --to ini --out a": "a",
     "train-ngram --train text --order 2 --discount-fallback --out a": "a",

@@ -1,6 +1,8 @@
 """Scores of a language model behind a server: how it is asked, and what is kept."""
 
 import json
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,40 @@ def test_what_was_answered_before_a_fault_is_kept(world: World) -> None:
     assert found.exit == 1
     assert "answered 400" in found.err
     assert 0 < asked(world, STUB.url())[1] < 14
+
+
+@pytest.mark.parametrize("search", ["viterbi", "greedy", "beam"])
+@pytest.mark.parametrize("killed", [False, True])
+def test_no_text_is_paid_twice(world: World, search: str, killed: bool) -> None:
+    """In a run that goes on after a fault, or a kill, but those that were in flight."""
+    texts = [[f"{t} {k}" for k in range(4)] for t in range(24)]
+    world.write("k", [f"{t} ||| {x} ||| F= 0 ||| 0" for t, of in enumerate(texts) for x in of])
+    world.write("d", [t // 8 for t in range(24)])
+    world.write("w", "g= 1\n")
+    fault, more = "slow" if killed else "first-40", ",sentences=1" * (search == "viterbi")
+    command = f"decode --kbest k --docs d --weights w --default-weight 0 --out - --search {search}"
+
+    def run(fault: str, cache: str = "--cache cache") -> str:
+        where = f"{STUB.url(fault)},model=toy,concurrency=4,retries=0{more}"
+        return f"{command} {cache} --lm g=openai:{where}"
+
+    def paid() -> Counter[bytes]:
+        return sum((Counter({raw: n}) for (_, raw), n in STUB.asked.items()), Counter[bytes]())
+
+    STUB.asked.clear()
+    if killed:
+        process = world.start(run(fault))
+        while STUB.asked.total() < 10:
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    else:
+        assert "answered 403" in world.run(run(fault)).err
+    first = paid()
+    found = world.ok(run("ok")).out
+    assert sum(first.values()) < len(paid())
+    assert sum(paid().values()) - len(paid()) <= 4  # one of each thread
+    assert world.ok(run("ok", "--no-cache")).out == found
 
 
 def test_keys_are_sent_and_kept_nowhere(world: World) -> None:

@@ -3,11 +3,14 @@
 The first part of a path is what it does wrong: `http://127.0.0.1:…/half/v1`.
 """
 
+import gzip
 import json
+import math
 import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,16 @@ KEY = "sk-secret-0123456789"
 REQUEST = {
     "model": "toy", "prompt": "", "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0,
 }  # fmt: skip
+
+
+_TOKENS = {"wrong": "token_id:7", "surrogate": "\ud800", "shows-key": "x" * 55 + KEY}
+_NUMBERS = {"nan": math.nan, "huge": math.inf, "true": True, "false": False, "named": KEY}
+_BODIES: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deep": lambda _: b"[" * 100_000,
+    "huge": lambda body: body.replace(b"Infinity", b"1e999"),
+    "endless": lambda _: b" " * (1 << 24),
+}
 
 
 def tokens_of(text: str) -> list[tuple[str, int]]:
@@ -53,12 +66,15 @@ class _Handler(BaseHTTPRequestHandler):
         refused = {
             "busy": 429 * (own.asked[fault, raw] == 1), "nobody": 400 * (b"nobody" in raw),
             "broken": 500, "moved": 302, "long": 400,
+            "first-40": 403 * (sum(n for key, n in own.asked.items() if key[0] == fault) > 40),
             "key": 0 if self.headers.get("Authorization") == f"Bearer {KEY}" else 401,
         }.get(fault, 0)  # fmt: skip
         body = json.dumps(self.answer(json.loads(raw), fault)).encode()
         if refused:
             said = f"no, {self.headers['Authorization']}"
             body = json.dumps({"error": {"message": said}}).encode()
+        if fault in _BODIES:
+            body = _BODIES[fault](body)
         while fault == "drip":  # until the client leaves
             self.wfile.write(b"H")
             time.sleep(0.05)
@@ -66,6 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(refused or 200)
         self.send_header("Retry-After", "0")
         self.send_header("Location", "/ok/v1/completions")
+        self.send_header("Content-Encoding", fault if fault == "gzip" else "identity")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: len(body) // 2] if fault in ("half", "cut") else body)
@@ -85,10 +102,10 @@ class _Handler(BaseHTTPRequestHandler):
         shown_tokens = [part if token == "\ufffd" else token for token in (*tokens, "\ufffd")]
         named = {"tokens": [*begin, *shown_tokens], "token_logprobs": [*own, -0.1]}
         named["token_logprobs"][:1] = [None] if fault == "bare" else [None, own[0]]
-        if fault == "wrong":
-            named["tokens"][2] = "token_id:7"
-        if fault == "nan":
-            named["token_logprobs"][2] = float("nan")
+        if fault in _TOKENS:
+            named["tokens"][2] = _TOKENS[fault]
+        if fault in _NUMBERS:
+            named["token_logprobs"][2] = _NUMBERS[fault]
         if fault == "zeros":
             named["token_logprobs"][1:-1] = [0.0] * (len(named["tokens"]) - 2)
         if fault == "short":  # cut at its end
