@@ -19,7 +19,7 @@ from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices
 from rerank.options import Given, given, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
-from rerank.scorers.judge_options import ScorerValue
+from rerank.scorers.judge_options import ScorerValue, preset_of
 from rerank.scorers.model_options import (
     GLOSSARY,
     LM,
@@ -318,7 +318,9 @@ class ScorerOptions:
         """Weights, beside that of agreement, of the features that have one without a file."""
         from rerank.scorers.glossary import WEIGHT
 
-        return {GLOSSARY: WEIGHT} if self.glossary else {}
+        weights = {name: preset_of(entry) for name, entry in self.scorer}
+        weights |= {GLOSSARY: WEIGHT} if self.glossary else {}
+        return {name: weight for name, weight in weights.items() if weight is not None}
 
     def values_of(self, name: str) -> list[str]:
         """The values of `--scores NAME=…`, of one file or of one for each system."""

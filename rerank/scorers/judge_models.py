@@ -203,10 +203,8 @@ class LocalModel:
                     raise RerankError(f"{self._option}: no possible answer has a probability")
                 best = answers[int(np.argmax(shares))]
                 value, missing = float(shares @ values) / known, max(0.0, 1.0 - known)
-                yield (
-                    n,
-                    Answer(text=best, read=len(tokens), written=0, value=value, missing=missing),
-                )
+                said = Answer(text=best, read=len(tokens), written=0)
+                yield n, said | Answer(value=value, missing=missing)
 
     def _opened(self) -> CausalEngine:
         """The model on its device; InputError if the folder is not valid."""
@@ -236,14 +234,20 @@ class LocalModel:
         from lm.causal import trees_of
         from lm.trie import Candidates
 
-        end = engine.model.tokenizer.eos_token_id
-        if end is None:
-            raise InputError(
-                f"{self._folder}: its tokenizer has no eos token, which would end an answer; give "
-                "another model"
-            )
+        end = self._end(engine)
         answers = engine.model.encode([*self._form.answers])
         return trees_of(Candidates.of([[[*ids, end] for ids in answers]]))
+
+    def _end(self, engine: CausalEngine) -> int:
+        """The token that ends an answer: eos, or that which parts texts."""
+        eos = engine.model.tokenizer.eos_token_id
+        end = engine.model.begin if eos is None else eos
+        if end < 0:
+            raise InputError(
+                f"{self._folder}: its tokenizer has neither an eos nor a bos token, which would "
+                "end an answer; give another model"
+            )
+        return int(end)
 
     def _ids(self, engine: CausalEngine, text: str) -> list[int]:
         """Tokens of a question as a user's turn, or of a text where the model has no chats."""
@@ -270,7 +274,7 @@ class LocalModel:
         """What the model writes; '' if it does not end within the tokens."""
         import torch
 
-        model, tokenizer = engine.model.model, engine.model.tokenizer
+        model, tokenizer, end = engine.model.model, engine.model.tokenizer, self._end(engine)
         with torch.no_grad():
             given = torch.tensor([ids], device=engine.backend.device)
             written = model.generate(
@@ -278,9 +282,10 @@ class LocalModel:
                 attention_mask=torch.ones_like(given),
                 max_new_tokens=self._tokens,
                 do_sample=False,
-                pad_token_id=tokenizer.eos_token_id,
+                eos_token_id=end,
+                pad_token_id=end,
             )[0, len(ids) :].tolist()
-        ended = bool(written) and written[-1] == tokenizer.eos_token_id
+        ended = bool(written) and written[-1] == end
         text = tokenizer.decode(written, skip_special_tokens=True) if ended else ""
         return Answer(text=text, read=len(ids), written=len(written))
 

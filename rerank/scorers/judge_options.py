@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import click
 
+from rerank.registry import JUDGE
 from rerank.values import (
     SEED,
     TEXT,
@@ -17,10 +18,13 @@ from rerank.values import (
     Whole,
     key_field,
     key_table,
+    split,
 )
 
 FORMS = ("rating", "grade", "errors", "ranking", "pair")
 OF_ONE = ("rating", "grade", "errors")  # forms of questions about one candidate
+# weights beside agreement, in chrF of 0 to 100, by recipes/studies/judges
+PRESETS = {"rating": 1.0, "grade": 1.0, "errors": 4.0, "ranking": 30.0, "pair": 30.0}
 LANGUAGES = ("source_language", "target_language")
 VARIABLES = (
     *("form", "source", "sources_before", "sources_after", "candidates_before", "reference"),
@@ -140,6 +144,13 @@ KEYS = key_table(JudgeSettings)
 OF_SCORERS = {key: KEYS[key] for key in KEYS if key != "reference"}
 _OF_LISTS = {"before", "window", "stride", "top", "margin"}
 OF_METRICS = {key: KEYS[key] for key in KEYS if key not in _OF_LISTS}
+
+
+def preset_of(entry: str) -> float | None:
+    """The weight of `judge:MODEL` beside agreement; None for another scorer."""
+    kind, _, argument = entry.partition(":")
+    form = split(argument, KEYS)[1].get("form", "rating") if kind == JUDGE else ""
+    return PRESETS.get(form)
 
 
 class ScorerValue(Pair):

@@ -16,7 +16,7 @@ from rerank.registry import JUDGE
 from rerank.scorers.cached_scores import Choices
 from rerank.scorers.features import FeatureSource, ScoredDocument
 from rerank.scorers.judge import BYTES_A_TOKEN, WRITTEN, Judge
-from rerank.scorers.judge_options import OF_SCORERS, JudgeSettings
+from rerank.scorers.judge_options import OF_SCORERS, PRESETS, JudgeSettings
 from rerank.scorers.programs import ProgramProblem, Question, Shown
 
 SAMPLE = 200  # questions by which costs are estimated
@@ -124,7 +124,7 @@ class JudgeScorer(FeatureSource):
         super().__init__(name, order=own.order)
         self.side_information, self.digest = self.judge.side_information, self.judge.digest
         self.chosen = {**self.judge.facts, "form": own.form}
-        self.cacheable = cache is not None
+        self.cacheable, self.preset = cache is not None, PRESETS[own.form]
 
     @property
     def seconds(self) -> float:
