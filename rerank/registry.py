@@ -228,10 +228,13 @@ SCORE_FILES = {  # by option, without its dashes
 }
 
 PROGRAM = "command"  # before a program that scores (`rerank.scorers.programs`)
+JUDGE = "judge"  # before a language model that is asked (`rerank.scorers.judge`)
+ESTIMATORS = (f"{PROGRAM}:", f"{JUDGE}:")  # what metrics and utilities may begin with, too
 SCORERS: Registry[Callable[..., Any]] = Registry(
     "scorer",
     {
         PROGRAM: "rerank.scorers.programs:ProgramScorer",
+        JUDGE: "rerank.scorers.judge_scorer:JudgeScorer",
         "consistency": "rerank.scorers.lexical_cohesion:Consistency",
         "document-cache": "rerank.scorers.lexical_cohesion:DocumentCache",
     },

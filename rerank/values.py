@@ -19,7 +19,7 @@ import numbers
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from rerank.diagnostics import diagnostic
 from rerank.errors import ArgumentError, UsageError, shown
 from rerank.files.encoding import LARGEST, NUMBER, Encoding
 from rerank.files.paths import refuse_long
-from rerank.registry import PROGRAM, Registry
+from rerank.registry import ESTIMATORS, Registry
 
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words
@@ -358,6 +358,17 @@ def keys_of(options: type, **types: click.ParamType[Any]) -> dict[str, Key]:
     }
 
 
+def key_field(type: click.ParamType[Any], help: str, default: Any = None) -> Any:
+    """A field of a dataclass that a key sets: its name, with `-` for `_`."""
+    return field(default=default, metadata={"type": type, "help": help})
+
+
+def key_table(record: type, *names: str) -> dict[str, Key]:
+    """The keys of a dataclass of such fields, or of those with these names, by name."""
+    known = {option.name: option.metadata for option in fields(record) if option.metadata}
+    return {name.replace("_", "-"): Key(name, **known[name]) for name in names or known}
+
+
 def split(text: str, keys: Mapping[str, Key]) -> tuple[str, dict[str, str]]:
     """The VALUE, and the text behind each KEY: split from the right at the keys that are known."""
     texts: dict[str, str] = {}
@@ -435,7 +446,7 @@ class Kind(MemberName):
         kind, colon, rest = value.partition(":")
         super().convert(kind, param, ctx)
         left, texts = split(f",{rest}" if colon else "", self.keys)
-        program = re.search(rf",([a-z-]+)=({PROGRAM}:.*)", left, re.DOTALL)
+        program = re.search(rf",([a-z-]+)=((?:{'|'.join(ESTIMATORS)}).*)", left, re.DOTALL)
         if program and program[1] in self.keys:  # which has options of its own behind it
             left, before = split(left[: program.start()], self.keys)
             texts = {**before, program[1]: program[2].replace("\\,", ","), **texts}

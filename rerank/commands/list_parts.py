@@ -22,6 +22,7 @@ from rerank.registry import (
     DECODERS,
     DOCUMENT_FORMATS,
     FORMATS,
+    JUDGE,
     METRICS,
     MODELS,
     PROGRAM,
@@ -215,6 +216,12 @@ def _metrics() -> Iterable[Row]:
         "The mean of what a program answers of each line, with references, and with --source "
         "unless source=no is behind it; tune-mert --objective NAME maximises it.",
     )
+    yield _row(
+        JUDGE,
+        f"--metric NAME={JUDGE}:MODEL[,KEY=VALUE...]",
+        "The mean of what a language model says of each line, of openai:URL,model=NAME or hf:DIR, "
+        "on its own scale; rerank help scorer has the keys, and reference=yes shows references.",
+    )
 
 
 def _utilities() -> Iterable[Row]:
@@ -226,6 +233,8 @@ def _utilities() -> Iterable[Row]:
     yield _row("file", f"{option}file:U.npz", f"A file has {OF_FILE}.")
     program = "A program that is asked for them, with --source unless source=no is behind it."
     yield _row(PROGRAM, f"{option}{PROGRAM}:PROGRAM", program)
+    judge = "What a language model says of a candidate that is shown another one as reference."
+    yield _row(JUDGE, f"{option}{JUDGE}:MODEL", judge)
 
 
 def _missing(package: str, extra: str, of: str = "") -> Row:
@@ -260,6 +269,16 @@ def _scorers() -> Iterable[Row]:
         "out the source, which --source else gives; timeout=SECONDS [default 600] without an "
         "answer end the run; batch=N [default 256] requests are asked at once. COMET and CometKiwi "
         "need an environment of their own: recipes/adapters/estimators.",
+    )
+    yield _row(
+        JUDGE,
+        f"--scorer NAME={JUDGE}:MODEL[,KEY=VALUE...]",
+        "A language model that is asked about candidates: openai:URL,model=NAME, a server of "
+        "chats, or hf:DIR, a folder of Hugging Face (extra hf). form=rating asks for a number from "
+        "0 to 100, grade for a letter, errors for a list with severities, ranking for an order of "
+        "all candidates of a sentence, pair for the better one of two, in both orders. Answers are "
+        "kept as they come, and none is asked for twice; budget= ends a run in time, and --dry-run "
+        "says what one would cost. rerank help scorer has all keys.",
     )
     yield _row(
         "consistency",

@@ -96,7 +96,6 @@ def tune_mert(options: TuneMertOptions) -> None:
         tuning_search,
         verdict_entries,
     )
-    from rerank.scorers.programs import ProgramMetric
     from rerank.tuning.pool_search import SavedSearches
 
     plan, references, weights = options.plan, options.references.references, options.weights.files
@@ -115,7 +114,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         bleu = Bleu(tokenizer_of(plan.objective.tokenize, references, announce))
         search = tuning_search(options.searching.chosen(), plan, start)
         documents, lines = read_targets(lists, references, notices, announce)
-        programs = {n: ProgramMetric(n, p) for n, p in plan.objective.programs.items()}
+        programs = plan.objective.program_metrics()
         with open_run(
             lists,
             notices,

@@ -16,8 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -122,22 +121,24 @@ class Server:
     def answers(
         self,
         path: str,
-        requests: Sequence[Mapping[str, object]],
+        requests: Iterable[Mapping[str, object]],
         read: Callable[[int, Any], Result],
     ) -> Iterator[tuple[int, Result]]:
         """What is read of the answer to each request, with the request's number, in any order.
 
+        requests: taken when they are sent, by one thread at a time.
         read: of the number and the answer, in any thread. It may raise a PassingError, after which
         the request is tried again, and others. When a request fails for good no other is begun;
         those in flight are waited for, and then the error of the first one that failed is raised.
         """
-        waiting, stopped = deque(enumerate(requests)), threading.Event()
+        waiting, stopped, one = enumerate(requests), threading.Event(), threading.Lock()
         results = queue.SimpleQueue[tuple[int, Result | Exception] | None]()
 
         def work() -> None:
-            with suppress(IndexError):  # nothing is waiting
+            with suppress(StopIteration):  # nothing is waiting
                 while not stopped.is_set():
-                    number, request = waiting.popleft()
+                    with one:
+                        number, request = next(waiting)
                     try:
                         results.put((number, self._answer(path, number, request, read, stopped)))
                     except PassingError:  # another request failed, and this one is given up
@@ -151,7 +152,9 @@ class Server:
                         results.put((number, fault))
             results.put(None)
 
-        threads, faults = min(self._threads, len(requests)), dict[int, Exception]()
+        threads, faults = self._threads, dict[int, Exception]()
+        if isinstance(requests, Sized):
+            threads = min(threads, len(requests))
         for _ in range(threads):  # daemons, which the end of a run ends, too
             threading.Thread(target=work, daemon=True).start()
         try:

@@ -16,7 +16,7 @@ from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.document_files import PREFIX, read_texts
 from rerank.notices import Notices, Printer
 from rerank.options import option, part, record
-from rerank.registry import METRICS, PROGRAM, attribute
+from rerank.registry import ESTIMATORS, METRICS, attribute
 from rerank.runs.options import Messages, ReferenceFiles, form_option
 from rerank.tuning.plan import refuse_repeated
 from rerank.values import FILE, FOLDER, SEED, TEXT, MemberName, Pair, Whole
@@ -40,21 +40,20 @@ _COUNTS = ("pronouns", "connectives", "tense", "names", "cohesion")
 _OTHERS = (*KINDS_OF_BLEU, *OF_DOCUMENTS, DISCOURSE)
 SYSTEMS = ("baseline", "decoded")  # of a report
 NOT_REPORTED = frozenset({"detokenize", "detruecase", "weights"})  # measures that it has not
-_BY_PROGRAM = f"={PROGRAM}:"  # between the name of a metric and a program
 
 
 class MetricName(MemberName):
-    """The name of a metric, or NAME=command:PROGRAM, whose values that program computes."""
+    """The name of a metric, or of values, NAME=command:PROGRAM or NAME=judge:MODEL."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The value, checked."""
         name, mark, rest = value.partition("=")
         if not mark:
             return super().convert(value, param, ctx)
-        if not (name and rest.startswith(f"{PROGRAM}:")):
+        if not (name and rest.startswith(ESTIMATORS)):
             self.fail(
-                f"expected a name, or NAME=command:PROGRAM; found {value!r:.60}; values in a file "
-                "are given by --scores NAME=HYP:FILE",
+                f"expected a name, NAME=command:PROGRAM or NAME=judge:MODEL; found {value!r:.60}; "
+                "values in a file are given by --scores NAME=HYP:FILE",
                 param,
                 ctx,
             )
@@ -130,8 +129,8 @@ class MeasureOptions:
 
     @property
     def _metrics(self) -> list[tuple[str, str, str]]:
-        """Name of each metric, the mark of a program, and the program."""
-        return [metric.partition(_BY_PROGRAM) for metric in self.metrics or DEFAULT_METRICS]
+        """Name of each metric, `=` before a program or a judge, and this."""
+        return [metric.partition("=") for metric in self.metrics or DEFAULT_METRICS]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -280,9 +279,10 @@ class ReportOptions:
 def _program_metric(name: str, program: str, notices: Notices) -> ProgramMetric:
     """The metric of a program, whose answers go to the score cache."""
     from rerank.files.cache import Cache, cache_folder, cache_limit
+    from rerank.scorers.judge import estimator_of
     from rerank.scorers.programs import ProgramMetric
 
-    metric = ProgramMetric(name, program)
+    metric = ProgramMetric(name, estimator_of(f"--metric {name}=", program))
     metric.estimator.keep_in(Cache(cache_folder(), notices, cache_limit()))
     return metric
 

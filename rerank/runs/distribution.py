@@ -150,19 +150,14 @@ def announce_work(
             unit += " for each history" * bool(unit)
         else:
             texts *= len(scorer.columns) + (passes if scorer.order else 0)
-            texts += sum(_n_scored(lists, scorer.order, most) for lists in counts)
-        scored.append(f"{scorer.name} (at most {texts:,.0f} {unit})" if unit else scorer.name)
+            texts += sum(scorer.n_asked(lists, most) for lists in counts)
+        price = scorer.price(texts, run.read_unreported()) if unit else ""
+        named = f"{scorer.name} (at most {texts:,.0f} {unit}{price})"
+        scored.append(named if unit else scorer.name)
     by = f"; scored by {', '.join(scored)}" if scored else ""
     announce(
         f"{len(counts):,} documents, {sentences:,} sentences, "
         f"{candidates:,} candidates, {words:,} words{by}"
-    )
-
-
-def _n_scored(counts: Sequence[int], order: int, most: float) -> float:
-    """How many scores of candidates after histories lists need, for at most so many histories."""
-    return sum(
-        k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
     )
 
 

@@ -97,9 +97,9 @@ def open_scorers(
     """Models, plug-ins and the glossary, and the cache of their scores and of programs' answers."""
     cache = machine.open_cache(notices) if options.lm or options.scorer or programs else None
     for program in programs:
-        program.keep_in(cache)
+        program.keep_in(cache, machine.of_models)
     models = open_models(options.lm, cache, **machine.of_models)
-    plugins = [open_scorer(name, entry, cache) for name, entry in options.scorer]
+    plugins = [open_scorer(name, entry, cache, machine.of_models) for name, entry in options.scorer]
     glossary = None
     if (terms := options.glossary) is not None:
         glossary = GlossaryScores.read(glossary_value(terms)[0], terms, notices)

@@ -19,6 +19,7 @@ from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices
 from rerank.options import Given, given, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
+from rerank.scorers.judge_options import ScorerValue
 from rerank.scorers.model_options import (
     GLOSSARY,
     LM,
@@ -219,13 +220,14 @@ class ScorerOptions:
     pair_scores: tuple[tuple[str, str], ...] = _score_file("pair-scores")
     ngram: tuple[tuple[str, str], ...] = _score_file("ngram")
     scorer: tuple[tuple[str, str], ...] = option(
-        "Scorer of `rerank list scorers`, or command:PROGRAM, as feature NAME; ARGUMENT is "
-        "for it; repeatable.\n\n"
+        "Scorer of `rerank list scorers`, command:PROGRAM or judge:MODEL, as feature NAME; "
+        "ARGUMENT is for it; repeatable.\n\n"
         "document-cache, consistency (source words with several translations in a document), "
-        "command:PROGRAM (a program that reads JSON lines and answers a number for each), or "
+        "command:PROGRAM (a program that reads JSON lines and answers a number for each), "
+        "judge:MODEL (a language model that is asked, openai:URL,model=NAME or hf:DIR), or "
         "a scorer of an installed package or of a file, as mine.py:Repetition. `rerank list "
         "scorers` says what each computes.",
-        type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
+        type=ScorerValue("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",
         rare=True,

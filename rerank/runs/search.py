@@ -11,7 +11,7 @@ import click
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
 from rerank.options import option, optional, record
-from rerank.registry import DECODERS, PROGRAM, UTILITIES
+from rerank.registry import DECODERS, ESTIMATORS, UTILITIES
 from rerank.values import SCALE, Kind, Member, MemberName, Whole, keys_of
 from rerank.values import SEED as SEEDS
 
@@ -43,15 +43,14 @@ _BOTH_DIRECTIONS = (
 )
 _NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
 FILE_UTILITY = "file:"  # before the file of utilities that another tool has computed
-PROGRAM_UTILITY = f"{PROGRAM}:"  # before a program that computes them
 
 
 class UtilityName(MemberName):
-    """The name of a utility, or `file:FILE.npz`, or `command:PROGRAM`."""
+    """The name of a utility, or `file:FILE.npz`, `command:PROGRAM`, `judge:MODEL`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, or the file as it is."""
-        other = value.startswith((FILE_UTILITY, PROGRAM_UTILITY))
+        other = value.startswith((FILE_UTILITY, *ESTIMATORS))
         return value if other else super().convert(value, param, ctx)
 
 
@@ -80,9 +79,10 @@ class SearchOptions:
         metavar="DECODER[:KEY=VALUE,...]",
     )
     utility: str | None = optional(
-        "What mbr maximises, of `rerank list utilities`, file:U.npz or command:PROGRAM "
-        f"[default: bleu].\n\nAs mbr:utility=NAME. file:U.npz has {OF_FILE}; command:PROGRAM is "
-        "asked for them, with --source unless source=no is behind it.",
+        "What mbr maximises, of `rerank list utilities`, file:U.npz, command:PROGRAM or "
+        f"judge:MODEL [default: bleu].\n\nAs mbr:utility=NAME. file:U.npz has {OF_FILE}; "
+        "command:PROGRAM and judge:MODEL are asked for them, with --source unless source=no is "
+        "behind it.",
         type=UtilityName(UTILITIES),
         rare=True,
     )
@@ -138,14 +138,12 @@ class Search:
     def programs(self) -> list[Estimator]:
         """The program that computes the utility, if one does; started at the first call."""
         name = self.options.utility or ""
-        if self.method != "mbr" or not name.startswith(PROGRAM_UTILITY):
+        if self.method != "mbr" or not name.startswith(ESTIMATORS):
             return []
         if name not in self._programs:
-            from rerank.scorers.programs import WITHOUT_WINDOW, Estimator
+            from rerank.scorers.judge import estimator_of
 
-            argument = name.removeprefix(PROGRAM_UTILITY)
-            option = f"--search mbr:utility={PROGRAM}"
-            self._programs[name] = Estimator(option, argument, WITHOUT_WINDOW)
+            self._programs[name] = estimator_of("--search mbr:utility=", name)
         return [self._programs[name]]
 
     def entries(self) -> dict[str, object]:

@@ -8,6 +8,7 @@ the lists for each scorer that is not of order 0, or none from a cache.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -113,6 +114,20 @@ class FeatureSource:
     def lazily(self) -> None:
         """Score only after the histories that a search visits, if that saves passes."""
         return None
+
+    def n_asked(self, counts: Sequence[int], most: float) -> float:
+        """Most scores after histories that lists of `counts` candidates need.
+
+        most: histories that a search visits.
+        """
+        order = len(counts) if self.order is None else self.order
+        return sum(
+            k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
+        )
+
+    def price(self, n: float, documents: Iterable[NamedLists]) -> str:
+        """What n scores are about to cost, in words behind a comma, by the first documents."""
+        return ""
 
     def finish(self, source: str, notices: Notices) -> None:
         """Add warnings that need the whole run; `source` is the name of the list."""

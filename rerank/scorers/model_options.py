@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +13,20 @@ import click
 from rerank.errors import UsageError
 from rerank.registry import SCORE_FILES
 from rerank.scorers import TOTAL
-from rerank.values import FOLDER, PART, TEXT, FileName, Key, Real, Whole, settings, split, text_of
+from rerank.values import (
+    FOLDER,
+    PART,
+    TEXT,
+    FileName,
+    Key,
+    Real,
+    Whole,
+    key_field,
+    key_table,
+    settings,
+    split,
+    text_of,
+)
 
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
 REVERSE = "reverse"  # key of models of Hugging Face and of ours: score the source
@@ -35,17 +48,6 @@ class _Language(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
         return str(value)
 
 
-def _key(type: click.ParamType[Any], help: str, default: Any = None) -> Any:
-    """A field that a key behind a folder or URL sets: its name, with `-` for `_`."""
-    return field(default=default, metadata={"type": type, "help": help})
-
-
-def _keys(record: type, *names: str) -> dict[str, Key]:
-    """The keys of a record, or those of some fields, by name."""
-    known = {option.name: option.metadata for option in fields(record) if option.metadata}
-    return {name.replace("_", "-"): Key(name, **known[name]) for name in names or known}
-
-
 _DETOKENIZE = "language, as en: undo the tokenisation of lists"
 _ADAPTER = {"type": FOLDER, "help": "folder of a LoRA adapter that is merged, as PEFT saves it"}
 
@@ -60,28 +62,28 @@ class Window:
     into the model, and part of its digest.
     """
 
-    sentences: int | None = _key(Whole(0), "most sentences of context")
-    tokens: int | None = _key(Whole(0), "most tokens of context, in whole sentences")
-    join: str = _key(
+    sentences: int | None = key_field(Whole(0), "most sentences of context")
+    tokens: int | None = key_field(Whole(0), "most tokens of context, in whole sentences")
+    join: str = key_field(
         click.Choice(["newline", "space"]), "what stands between two sentences", "newline"
     )
-    detokenize: str | None = _key(_Language(), _DETOKENIZE)
-    begin: str | None = _key(TEXT, "token that texts begin with, or none for no token")
-    long: str = _key(
+    detokenize: str | None = key_field(_Language(), _DETOKENIZE)
+    begin: str | None = key_field(TEXT, "token that texts begin with, or none for no token")
+    long: str = key_field(
         click.Choice(["error", "window"]),
         "candidates beyond the positions: scored by parts",
         "error",
     )
-    prompt: str | None = _key(
+    prompt: str | None = key_field(
         TEXT,
         "file with a prompt before each candidate, a template of Jinja with source, "
         "sources_before, sources_after, targets_before, document, source_language and "
         "target_language",
     )
-    chat: bool = _key(click.BOOL, "whether the prompt is the turn of a chat", False)
-    source_language: str | None = _key(TEXT, "name of the source language, for the prompt")
-    target_language: str | None = _key(TEXT, "name of the target language, for the prompt")
-    dtype: str | None = _key(
+    chat: bool = key_field(click.BOOL, "whether the prompt is the turn of a chat", False)
+    source_language: str | None = key_field(TEXT, "name of the source language, for the prompt")
+    target_language: str | None = key_field(TEXT, "name of the target language, for the prompt")
+    dtype: str | None = key_field(
         click.Choice(["float32", "tf32", "bfloat16"]), "precision of this model"
     )
     adapter: Path | None = field(default=None, metadata=_ADAPTER)
@@ -116,17 +118,17 @@ class ServerSettings(Window):
     """
 
     url: str = ""
-    model: str = _key(TEXT, "name of the server's model", "")
-    concurrency: int = _key(Whole(1, 1024), "requests at once [default: 8]", 8)
-    batch: int = _key(Whole(1, 4096), "texts of a request [default: 1]", 1)
-    timeout: float = _key(
+    model: str = key_field(TEXT, "name of the server's model", "")
+    concurrency: int = key_field(Whole(1, 1024), "requests at once [default: 8]", 8)
+    batch: int = key_field(Whole(1, 4096), "texts of a request [default: 1]", 1)
+    timeout: float = key_field(
         Real(0, 1e5, above=True), "most seconds of a request [default: 120]", 120.0
     )
-    retries: int = _key(Whole(0, 100), "tries after the first one [default: 4]", 4)
-    key_env: str | None = _key(
+    retries: int = key_field(Whole(0, 100), "tries after the first one [default: 4]", 4)
+    key_env: str | None = key_field(
         TEXT, "variable of the environment that has the key, else OPENAI_API_KEY"
     )
-    insecure: bool = _key(
+    insecure: bool = key_field(
         click.BOOL, "whether the key may be sent to other machines over http", False
     )
 
@@ -135,17 +137,17 @@ class ServerSettings(Window):
 class TranslationSettings:
     """What a sequence-to-sequence model of Hugging Face reads and predicts."""
 
-    src: str | None = _key(
+    src: str | None = key_field(
         TEXT, "language that the model reads, as zho_Hans, if its tokenizer has some"
     )
-    tgt: str | None = _key(TEXT, "language that it predicts, as eng_Latn")
-    reverse: bool = _key(click.BOOL, "whether it reads candidates and predicts sources", False)
-    sentences: int = _key(Whole(0), "sentences before, in front of source and candidate", 0)
-    separator: str | None = _key(TEXT, "token after each sentence of context")
-    detokenize: str | None = _key(_Language(), _DETOKENIZE)
-    detokenize_source: str | None = _key(_Language(), "the same of sources")
-    prefix: str | None = _key(TEXT, "text before what the model reads")
-    long: str = _key(
+    tgt: str | None = key_field(TEXT, "language that it predicts, as eng_Latn")
+    reverse: bool = key_field(click.BOOL, "whether it reads candidates and predicts sources", False)
+    sentences: int = key_field(Whole(0), "sentences before, in front of source and candidate", 0)
+    separator: str | None = key_field(TEXT, "token after each sentence of context")
+    detokenize: str | None = key_field(_Language(), _DETOKENIZE)
+    detokenize_source: str | None = key_field(_Language(), "the same of sources")
+    prefix: str | None = key_field(TEXT, "text before what the model reads")
+    long: str = key_field(
         click.Choice(["error", "cut"]), "texts to read beyond the positions: cut", "error"
     )
     adapter: Path | None = field(default=None, metadata=_ADAPTER)
@@ -165,8 +167,8 @@ class TranslationSettings:
         return replace(self, sentences=0)
 
 
-WINDOW_KEYS, TRANSLATION_KEYS = _keys(Window), _keys(TranslationSettings)
-SERVER_KEYS = _keys(
+WINDOW_KEYS, TRANSLATION_KEYS = key_table(Window), key_table(TranslationSettings)
+SERVER_KEYS = key_table(
     ServerSettings,
     *("model", "sentences", "join", "detokenize", "begin", "prompt"),
     *("source_language", "target_language"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.terminal import local_number, local_processes
-from rerank.registry import MODELS, PROGRAM, SCORERS, SIDE_INFORMATION
+from rerank.registry import JUDGE, MODELS, PROGRAM, SCORERS, SIDE_INFORMATION
 from rerank.scorers.model_options import (
     HUGGING_FACE,
     SEQ2SEQ,
@@ -204,15 +204,20 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
     return scorer if isinstance(scorer, CausalLM) else None
 
 
-def open_scorer(name: str, entry: str, cache: Cache | None) -> FeatureSource:
-    """The scorer of `--scorer NAME=ENTRY[:ARGUMENT]`, made by its factory."""
+def open_scorer(
+    name: str, entry: str, cache: Cache | None, of_models: Mapping[str, Any]
+) -> FeatureSource:
+    """The scorer of `--scorer NAME=ENTRY[:ARGUMENT]`, made by its factory.
+
+    of_models: keywords of `open_models`.
+    """
     from rerank.scorers.plugin import PluginScorer
 
     plugin, given, argument = entry.partition(":")
     factory = SCORERS.named(plugin)
-    if plugin == PROGRAM:
-        program: FeatureSource = factory(name, argument, cache)
-        return program
+    if plugin in (PROGRAM, JUDGE):
+        asked: FeatureSource = factory(name, argument, cache, of_models)
+        return asked
     try:
         scorer = factory(argument) if given else factory()
     except RerankError:

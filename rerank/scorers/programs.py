@@ -13,8 +13,10 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
+from typing import Any, NamedTuple, Protocol
 
 import click
 import numpy as np
@@ -64,14 +66,67 @@ def _check_keys(argument: str, keys: Sequence[str]) -> None:
             )
 
 
-class Estimator:
+class Question(NamedTuple):
+    """What is asked of the candidates `chosen` among the texts of a sentence.
+
+    parts: all else that a request has, by name; place: of the sentence, for messages.
+    """
+
+    parts: Mapping[str, object]
+    texts: Sequence[str]
+    chosen: Sequence[int]
+    place: str = ""
+
+    def requests(self) -> list[bytes]:
+        """The request about each candidate, as a program reads it."""
+        texts = (self.texts[k] for k in self.chosen)
+        return [json.dumps({**self.parts, "candidate": text}).encode() for text in texts]
+
+
+class Answers(Protocol):
+    """What questions about a document are asked; errors and costs as of `DocumentAnswers.of`."""
+
+    def of(self, questions: Iterable[Question], place: str) -> Array:
+        """Answers (n,) about the candidates of questions."""
+        ...
+
+    def save(self) -> None:
+        """Put answers into the cache."""
+        ...
+
+
+class Estimator(ABC):
+    """Something outside that gives numbers to candidates.
+
+    option: how the user named it, for messages; title: name and version that it states, `kiwi 2.2`,
+    and facts: each, for weights files; digest: of these; signature: `kiwi 2.2=ab12cd34`;
+    side_information: what requests have of it, the source, unless options say not.
+    """
+
+    option: str
+    title: str
+    facts: dict[str, object]
+    digest: str
+    signature: str
+    side_information: Sequence[str]
+
+    @abstractmethod
+    def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
+        """Keep answers in a cache; of_models: what a model runs on, as of `open_models`."""
+
+    @abstractmethod
+    def answers(self, document: str) -> Answers:
+        """The answers about a document, known by a digest of its texts."""
+
+    @abstractmethod
+    def report(self) -> str:
+        """What was asked, in a line."""
+
+
+class ProgramEstimator(Estimator):
     """A program, and what it has answered.
 
-    option: how the user named it, for messages; settings: values of `KEYS` behind it; title: name
-    and version that it states, `kiwi 2.2`, and facts: each, for weights files; digest: of these;
-    signature: `kiwi 2.2=ab12cd34`;
-    side_information: what requests have of it, the source, unless options say not. cached: number
-    of answers of earlier runs.
+    settings: values of `KEYS` behind it; cached: number of answers of earlier runs.
     """
 
     def __init__(
@@ -100,7 +155,7 @@ class Estimator:
         self.cached = 0
         self.memory: dict[bytes, float] = {}
 
-    def keep_in(self, cache: Cache | None) -> None:
+    def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
         """Have answers cached, if the program states a version."""
         self.cache = cache if self.program.version else None
 
@@ -120,7 +175,7 @@ class DocumentAnswers(GrowingShard):
     answers: by the digest of a request; those about a document are a shard of the cache.
     """
 
-    def __init__(self, estimator: Estimator, document: str) -> None:
+    def __init__(self, estimator: ProgramEstimator, document: str) -> None:
         super().__init__()
         self._estimator, self._shard = estimator, (estimator.digest[:32], document)
         self.answers = self._stored()
@@ -146,13 +201,14 @@ class DocumentAnswers(GrowingShard):
             arrays = {"key": keys, "answer": np.array([*self.answers.values()])}
             self._estimator.cache.put(*self._shard, arrays)
 
-    def of(self, requests: Sequence[bytes], place: str) -> Array:
-        """Answers (n,) to requests; equal ones are asked once.
+    def of(self, questions: Iterable[Question], place: str) -> Array:
+        """Answers (n,) about the candidates of questions; equal requests are sent once.
 
         RerankError, naming the place, if the program does not answer; what it has answered is
         saved.
         """
         estimator, known = self._estimator, self.answers
+        requests = [request for question in questions for request in question.requests()]
         keys, unknown = [digest(text) for text in requests], dict[bytes, bytes]()
         for key, text in zip(keys, requests, strict=True):
             if key in known:
@@ -195,68 +251,73 @@ class DocumentAnswers(GrowingShard):
         memory.update(answers)
 
 
-def request(**parts: object) -> bytes:
-    """A request as the program reads it."""
-    return json.dumps(parts).encode()
-
-
 def shard_of(kbest: KBest) -> str:
     """The name of the answers about documents that begin with the same candidate, in the cache."""
     return hashlib.sha256(kbest.text(0) if kbest.n else b"").hexdigest()
 
 
+class Shown(NamedTuple):
+    """What else questions show: whether the source, and how many sentences before and after it.
+
+    candidates: how many choices before, on which scores depend.
+    """
+
+    source: bool
+    candidates: int
+    before: int
+    after: int
+
+
 class ProgramProblem(WindowStates, DocumentProblem):
     """A document under an estimator of windows; a state is the choices before in the window.
 
-    label: of the document in messages; source: whether requests have the source.
+    label: of the document in messages.
     """
 
     lengths: tuple[int, ...] = ()
     order: int = 0
 
-    def __init__(
-        self, kbest: KBest, answers: DocumentAnswers, window: int, *, source: bool, label: str
-    ) -> None:
-        self._answers, self._label = answers, label
-        self.window, self.order, self.sentences = window, window - 1, window - 1
+    def __init__(self, kbest: KBest, answers: Answers, shown: Shown, *, label: str) -> None:
+        self._answers, self._label, self._shown = answers, label, shown
+        self.order = self.sentences = shown.candidates
         self._present = np.flatnonzero(kbest.counts).tolist()
         self._texts = [[kbest.text(row).decode() for row in kbest.rows(t)] for t in self._present]
-        sources = kbest.side["source"] if source else ()
-        self._sources = [sources[t].decode() for t in self._present] if source else None
+        sources = kbest.side["source"] if shown.source else ()
+        self._sources = [sources[t].decode() for t in self._present] if shown.source else None
         self.lengths = tuple(map(len, self._texts))
 
-    def _requests(self, t: int, history: Choices, candidates: Sequence[int]) -> list[bytes]:
-        """The requests for some candidates of sentence t after a history."""
-        begin, end = max(0, t - self.window + 1), t + self.window
-        parts: dict[str, object] = {}
+    def question(self, t: int, history: Choices, chosen: Sequence[int]) -> Question:
+        """What is asked of some candidates of sentence t after a history."""
+        shown, parts = self._shown, dict[str, object]()
+        begin = max(0, t - shown.candidates)
         if self._sources is not None:
             parts["source"] = self._sources[t]
-        if self.window > 1:
-            chosen = zip(range(begin, t), history[len(history) - (t - begin) :], strict=True)
-            parts["candidates_before"] = [self._texts[s][k] for s, k in chosen]
-            if self._sources is not None:
-                parts["sources_before"] = self._sources[begin:t]
-                parts["sources_after"] = self._sources[t + 1 : end]
-        return [request(**parts, candidate=self._texts[t][k]) for k in candidates]
-
-    def _scores(self, t: int, requests: Sequence[bytes]) -> Array:
+        if shown.candidates:
+            before = zip(range(begin, t), history[len(history) - (t - begin) :], strict=True)
+            parts["candidates_before"] = [self._texts[s][k] for s, k in before]
+        if self._sources is not None and shown.before:
+            parts["sources_before"] = self._sources[max(0, t - shown.before) : t]
+        if self._sources is not None and shown.after:
+            parts["sources_after"] = self._sources[t + 1 : t + 1 + shown.after]
         place = f"{self._label}, sentence {self._present[t]} (counted from 0)"
-        return self._answers.of(requests, place)
+        return Question(parts, self._texts[t], chosen, place)
+
+    def scores(self, questions: Sequence[Question]) -> Array:
+        """Scores (n,) of the candidates of questions about a sentence."""
+        return self._answers.of(questions, questions[0].place)
 
     def extend(self, states: list[Choices], t: int) -> Answer:
         """Scores (N, K_t) after each history."""
         k = self.lengths[t]
-        requests = [x for state in states for x in self._requests(t, state, range(k))]
-        return self._scores(t, requests).reshape(len(states), k), states
+        questions = [self.question(t, state, range(k)) for state in states]
+        return self.scores(questions).reshape(len(states), k), states
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) along each path, of its own candidates alone."""
         totals = np.zeros(len(paths))
         for s in range(t, min(t + horizon + 1, len(self.lengths))):
-            begin = max(0, s - self.window + 1)
-            rows = paths[:, begin : s + 1].tolist()
-            requests = [x for *before, k in rows for x in self._requests(s, tuple(before), [k])]
-            totals += self._scores(s, requests)
+            rows = paths[:, max(0, s - self.order) : s + 1].tolist()
+            totals += self.scores([self.question(s, tuple(h), [k]) for *h, k in rows])
         return totals
 
     def unary(self, t: int) -> Array:
@@ -274,8 +335,7 @@ class ProgramProblem(WindowStates, DocumentProblem):
     def complete(self) -> None:
         """Have all candidates scored at order 0, in as few batches as possible."""
         lists = enumerate(self.lengths)
-        requests = [x for t, k in lists for x in self._requests(t, (), range(k))]
-        self._answers.of(requests, self._label)
+        self._answers.of([self.question(t, (), range(k)) for t, k in lists], self._label)
 
 
 class ProgramScorer(FeatureSource):
@@ -283,8 +343,10 @@ class ProgramScorer(FeatureSource):
 
     slow_unit = "requests"
 
-    def __init__(self, name: str, argument: str, cache: Cache | None) -> None:
-        self._estimator = Estimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
+    def __init__(
+        self, name: str, argument: str, cache: Cache | None, of_models: Mapping[str, Any]
+    ) -> None:
+        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
         self.window: int = self._estimator.settings.get("window", 1)
         super().__init__(name, order=self.window - 1)
         self.side_information = self._estimator.side_information
@@ -306,10 +368,10 @@ class ProgramScorer(FeatureSource):
         """Features of each document (name, lists)."""
         scored = []
         how = {"label": self.name, "unit": "documents", "total": len(documents)}
-        source = bool(self.side_information)
+        shown = Shown(bool(self.side_information), *[self.window - 1] * 3)
         for name, kbest in self.progress(documents, **how):
             answers, label = self._estimator.answers(shard_of(kbest)), f"document {name!r}"
-            problem = ProgramProblem(kbest, answers, self.window, source=source, label=label)
+            problem = ProgramProblem(kbest, answers, shown, label=label)
             if self.order == 0:
                 problem.complete()
                 answers.save()
@@ -343,16 +405,16 @@ class ProgramUtility(ExpectedUtility):
         if self._estimator.side_information:
             parts["source"] = self.kbest.side["source"][sentence].decode()
         possible = np.flatnonzero(marginals.reshape(-1, len(texts)).any(axis=0))
-        requests = [
-            request(**parts, candidate=text, reference=texts[other])
-            for text in texts
+        everyone = range(len(texts))
+        questions = [
+            Question({**parts, "reference": texts[other]}, texts, everyone)
             for other in possible.tolist()
         ]
         place = f"source line {self.kbest.first + sentence + 1}"
-        utilities = self._answers.of(requests, place).reshape(len(texts), len(possible))
+        utilities = self._answers.of(questions, place).reshape(len(possible), len(texts))
         if t == len(self._present) - 1:
             self._answers.save()
-        return np.asarray(marginals[..., possible] @ utilities.T)
+        return np.asarray(marginals[..., possible] @ utilities)
 
 
 class ProgramMetric(MeanScore, Metric):
@@ -360,9 +422,8 @@ class ProgramMetric(MeanScore, Metric):
 
     width = 2
 
-    def __init__(self, name: str, argument: str) -> None:
-        self.name = name
-        self.estimator = Estimator(f"--metric {name}={PROGRAM}", argument, WITHOUT_WINDOW)
+    def __init__(self, name: str, estimator: Estimator) -> None:
+        self.name, self.estimator = name, estimator
 
     def _values(
         self,
@@ -378,7 +439,7 @@ class ProgramMetric(MeanScore, Metric):
         The program has all references, and the sources unless options say not. shard: of the
         document in the cache; place: its name in messages.
         """
-        requests = []
+        questions = []
         for t, texts in enumerate(hypotheses):
             parts: dict[str, object] = {"references": [line.decode() for line in references[t]]}
             if self.estimator.side_information:
@@ -388,9 +449,10 @@ class ProgramMetric(MeanScore, Metric):
                         ",source=no behind it"
                     )
                 parts["source"] = sources[t].decode()
-            requests += [request(**parts, candidate=text.decode()) for text in texts]
+            lines = [text.decode() for text in texts]
+            questions.append(Question(parts, lines, range(len(lines))))
         answers = self.estimator.answers(shard)
-        values = answers.of(requests, place)
+        values = answers.of(questions, place)
         answers.save()
         return values
 

@@ -7,11 +7,9 @@ program or the machine. Prompt and candidate are tokenised together. A prompt is
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,12 +22,12 @@ from rerank.errors import InputError, RerankError
 from rerank.scorers.cached_scores import Choices, ListTexts
 from rerank.scorers.causal_lm import NO_TOKEN, CausalLM, CausalProblem
 from rerank.scorers.model_options import Window
+from rerank.scorers.templates import Template
 
 OF_SOURCE = ("source", "sources_before", "sources_after", "document")
 TARGETS = "targets_before"
 LANGUAGES = {"source_language": "source-language", "target_language": "target-language"}
 VARIABLES = (*OF_SOURCE, TARGETS, *LANGUAGES)
-MOST_BYTES = 1 << 20  # of a template
 Texts: TypeAlias = Sequence[str]
 MERGED = (
     "expected a prompt whose last token ends where a candidate begins, found one that the "
@@ -37,90 +35,26 @@ MERGED = (
 )
 
 
-class PromptTemplate:
-    """The template of prompts of a window; InputError, with its line, if it is not valid.
+class PromptTemplate(Template):
+    """The template of prompts of a window.
 
     side_information: that of its variables; window: the given one, whose sentences are the
-    candidates that prompts show; entries: what weights files state of it; lines: how many.
+    candidates that prompts show; entries: what weights files state of it.
     """
 
     def __init__(self, settings: Window) -> None:
-        self.path, self._settings = Path(settings.prompt or ""), settings
-        try:
-            from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
-        except ImportError as fault:
-            raise InputError(
-                f"{self.path}: prompts need the package jinja2 ({fault}); install it: pip install "
-                "jinja2"
-            ) from None
-        text = self._text()
-        self.lines = max(1, len(text.splitlines()))
-        sandbox = ImmutableSandboxedEnvironment(
-            undefined=StrictUndefined,
-            keep_trailing_newline=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        sandbox.intercepted_binops = frozenset({"**"})  # 9 ** 9 ** 9 takes time without end
-        del sandbox.binop_table["**"]
-        try:
-            tree = sandbox.parse(text)
-            variables = meta.find_undeclared_variables(tree) - sandbox.globals.keys()
-            code = sandbox.compile(tree, str(self.path), str(self.path))
-        except TemplateSyntaxError as fault:
-            raise self._fault(f"expected a template of Jinja: {fault}", fault.lineno) from None
-        except (RecursionError, SyntaxError, ValueError, MemoryError) as fault:  # of Python itself
-            raise self._fault(
-                f"expected a template of few nested parts and short numbers, found more ({fault}); "
-                "write a simpler one"
-            ) from None
-        for node in tree.find_all(nodes.Name):
-            if node.name in variables:
-                self._check_variable(node.name, node.lineno)
-        self._template = sandbox.template_class.from_code(sandbox, code, sandbox.make_globals(None))
-        self.side_information = ("source",) if variables & {*OF_SOURCE} else ()
-        shown = settings.sentences if TARGETS in variables else 0
+        self._settings, given = settings, settings.languages
+        lacking = {name: key for name, key in LANGUAGES.items() if name not in given}
+        known = [name for name in VARIABLES if name not in lacking]
+        super().__init__(Path(settings.prompt or ""), known, lacking)
+        self.side_information = ("source",) if self.used & {*OF_SOURCE} else ()
+        shown = settings.sentences if TARGETS in self.used else 0
         self.window = replace(settings, sentences=shown)
         self.entries = {"prompt": self.path.name, "prompt_digest": self.digest}
 
     def facts(self, *, null: bool) -> tuple[object, ...]:
         """What scores depend on; null: of prompts that show no other sentences."""
         return *sorted(self._settings.languages.items()), 0 if null else self._settings.sentences
-
-    def _text(self) -> str:
-        """The text of the file."""
-        try:
-            with self.path.open("rb") as file:
-                raw = file.read(MOST_BYTES + 1)
-        except OSError as fault:
-            reason = (fault.strerror or str(fault)).lower()
-            raise InputError(f"{self.path}: expected a template of Jinja: {reason}") from None
-        if len(raw) > MOST_BYTES:
-            raise self._fault(f"expected a template of at most {MOST_BYTES:,} bytes, found more")
-        self.digest = hashlib.sha256(raw).hexdigest()
-        try:
-            return raw.decode("utf-8-sig").replace("\r\n", "\n")
-        except UnicodeDecodeError as fault:
-            line = raw[: fault.start].count(b"\n") + 1
-            raise self._fault("expected text in UTF-8; convert it with iconv", line) from None
-
-    def _check_variable(self, name: str, line: int) -> None:
-        if name in LANGUAGES and name not in self._settings.languages:
-            key = LANGUAGES[name]
-            raise self._fault(f"{name} is not given; add ,{key}=NAME behind the folder", line)
-        if name not in VARIABLES:
-            near = get_close_matches(name, VARIABLES, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            known = f"There are {', '.join(VARIABLES)}"
-            raise self._fault(f"no variable {name!r}; {hint}{known}", line)
-
-    def at_end(self, message: str) -> InputError:
-        """An error in its last line."""
-        return self._fault(message, self.lines)
-
-    def _fault(self, message: str, line: int | None = None) -> InputError:
-        return InputError(message, source=str(self.path), line=line)
 
     def render(
         self, label: str, t: int, sources: Texts, chosen: Texts, most: int | None = None
@@ -130,27 +64,15 @@ class PromptTemplate:
         chosen: candidates of the sentences before. InputError if the template fails.
         """
         n = len(sources) if most is None else most
-        values = {
+        values: dict[str, object] = {
             "source": sources[t],
             "sources_before": sources[max(0, t - n) : t],
             "sources_after": sources[t + 1 : t + 1 + n],
             "document": "\n".join(sources),
             TARGETS: chosen[max(0, len(chosen) - n) :],
         }
-        try:
-            return str(self._template.render({**values, **self._settings.languages}))
-        except Exception as fault:  # of any kind: templates compute
-            line, trace = None, fault.__traceback__
-            while trace is not None:
-                if trace.tb_frame.f_code.co_filename == str(self.path):
-                    line = trace.tb_lineno
-                trace = trace.tb_next
-            raise self._fault(
-                f"the template fails for {label}, sentence {t}: {type(fault).__name__}: {fault}; "
-                "lists may be empty, and templates see texts and lists of texts, without their "
-                "attributes",
-                line,
-            ) from None
+        values |= self._settings.languages
+        return self.rendered(values, f"{label}, sentence {t}")
 
 
 def sources_of(texts: ListTexts) -> list[str]:

@@ -16,7 +16,7 @@ from rerank.corpus.reading import tokenize_option
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
 from rerank.options import option, part, record
-from rerank.registry import METRICS, PROGRAM
+from rerank.registry import ESTIMATORS, METRICS
 from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.values import (
     FILE,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rerank.metrics import Metric
     from rerank.metrics.bleu import Bleu
     from rerank.notices import Notices
+    from rerank.scorers.programs import ProgramMetric
 
 CV, NONE = SELECTIONS = ("cv", "none")
 BLEU = "bleu"
@@ -66,7 +67,7 @@ class ObjectiveOptions:
         default=((BLEU, 1.0),),
     )
     files: tuple[tuple[str, FilePath], ...] = option(
-        "Scores of hypotheses by another tool, or command:PROGRAM, larger is better; "
+        "Scores of hypotheses by another tool, command:PROGRAM or judge:MODEL, larger is better; "
         "repeatable.\n\n"
         "A number for each line of --kbest, or SYSTEM:FILE of each system, or a table, as of "
         "--scores. A program is asked with references, and with --source unless source=no is "
@@ -162,9 +163,19 @@ class ObjectiveOptions:
 
     @property
     def programs(self) -> dict[str, str]:
-        """The programs that score, each with its options, by the name of the metric."""
-        prefix, named = f"{PROGRAM}:", [(name, str(value)) for name, value in self.files]
-        return {n: value.removeprefix(prefix) for n, value in named if value.startswith(prefix)}
+        """The programs and judges that score, by the name of the metric."""
+        named = [(name, str(value)) for name, value in self.files]
+        return {name: value for name, value in named if value.startswith(ESTIMATORS)}
+
+    def program_metrics(self) -> dict[str, ProgramMetric]:
+        """The metrics of programs and judges by name, these started."""
+        if not self.programs:
+            return {}
+        from rerank.scorers.judge import estimator_of
+        from rerank.scorers.programs import ProgramMetric
+
+        programs = self.programs.items()
+        return {n: ProgramMetric(n, estimator_of(f"--metric {n}=", value)) for n, value in programs}
 
     def load_metrics(
         self, bleu: Bleu | None = None, read: Callable[[str], Metric] | None = None

@@ -59,7 +59,7 @@ FAULTS += [
           {"qe.py": toy(LOOP.replace("print(1)", "print('Batch 1:'); print(1)"))}, 1, ({"qe.py": ESTIMATOR}, f"{JUDGE},source=no")),
     Fault("50-program-of-an-evaluation-without-source", JUDGE, "--metric m=command: it needs the source; give --source FILE, or add ,source=no behind it",
           {"qe.py": ESTIMATOR}, 2, f"{JUDGE} --source dev.src"),
-    Fault("02-program-of-an-evaluation-of-a-file", f"{EVALUATE} --metric m=dev.qe", "expected a name, or NAME=command:PROGRAM; found 'm=dev.qe'; values in a file are given by --scores NAME=HYP:FILE",
+    Fault("02-program-of-an-evaluation-of-a-file", f"{EVALUATE} --metric m=dev.qe", "expected a name, NAME=command:PROGRAM or NAME=judge:MODEL; found 'm=dev.qe'; values in a file are given by --scores NAME=HYP:FILE",
           {"qe.py": ESTIMATOR}, 2, f"{JUDGE},source=no"),
     Fault("02-program-of-an-evaluation-named-as-ours", f"{EVALUATE} --metric ter=command:{RUN}", "ter=…: ter is a metric of rerank; take another name", {"qe.py": ESTIMATOR}, 2, f"{JUDGE},source=no"),
     Fault("02-program-of-an-evaluation-twice", f"{JUDGE} --metric m=command:{RUN}", "--metric m=…: two kinds of values of one name; take another name", {"qe.py": ESTIMATOR}, 2,

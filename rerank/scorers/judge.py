@@ -1,0 +1,439 @@
+"""Judges: language models that are asked about candidates, as a feature, a metric or a utility.
+
+What is asked is a form (`rerank.scorers.judge_forms`) in words of a template; who answers, a server
+or a model of a folder (`rerank.scorers.judge_models`). Every answer is kept when it comes, by its
+question: none is asked for twice, whatever ends a run.
+
+Several passes are aggregated: `mean`; `trimmed`, the mean without what is more than two standard
+deviations away from it; `ranks`, the mean with weights 1, 1/2, 1/3, … from the mildest judgement
+to the harshest, our reading of the rank-weighted mean of GEMBA-MQM's second version (WMT25).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+
+from decoders.problem import Array
+from rerank.errors import RerankError, UsageError, shown
+from rerank.files.answers import AnswerStore
+from rerank.files.cache import Cache
+from rerank.files.server import Server, ServerError, key_of, url_of
+from rerank.files.signature import LENGTH
+from rerank.registry import PROGRAM
+from rerank.scorers.cached_scores import digest
+from rerank.scorers.judge_forms import FORMS, TEMPLATE, errors_of
+from rerank.scorers.judge_models import (
+    Answer,
+    ChatModel,
+    LocalModel,
+    Prompt,
+    packed,
+    unpacked,
+)
+from rerank.scorers.judge_options import LANGUAGES, OF_METRICS, VARIABLES, JudgeSettings
+from rerank.scorers.model_options import HUGGING_FACE, SERVER
+from rerank.scorers.programs import (
+    WITHOUT_WINDOW,
+    Estimator,
+    ProgramEstimator,
+    Question,
+)
+from rerank.scorers.templates import Template
+from rerank.values import Key, settings, split
+
+VERSION = 1  # of questions and of what answers are worth
+BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
+WRITTEN = {"errors": 120.0, "ranking": 40.0}  # tokens of an answer, about; of other forms 4
+_Progress = Callable[..., Iterable[Any]]
+
+
+class Judge(Estimator):
+    """A judge, and what it has answered. progress: as of `FeatureSource`."""
+
+    progress: _Progress = staticmethod(lambda items, **how: items)
+
+    def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
+        self.option = f"{option}{argument.partition(',')[0]}"
+        try:
+            rest, given = split(argument, keys)
+            self.settings = own = JudgeSettings(**settings(given, keys, None, None))
+            own.check(server=rest.startswith(SERVER))
+            if rest.startswith(SERVER):
+                url_of(rest.removeprefix(SERVER))
+            elif not rest.startswith(HUGGING_FACE):
+                raise ValueError(
+                    f"expected {SERVER}URL,model=NAME or {HUGGING_FACE}DIR, and behind it one of "
+                    f"{', '.join(keys)}; found {shown(rest.encode())}"
+                )
+        except click.BadParameter as fault:
+            raise UsageError(f"{self.option}: {fault.message}") from None
+        except ValueError as fault:
+            raise UsageError(f"{self.option}: {fault}") from None
+        self.form = FORMS[own.form]
+        self.template = Template(Path(own.prompt) if own.prompt else TEMPLATE, VARIABLES)
+        self.model = self._model_of(rest)
+        name = own.model or Path(rest.removeprefix(HUGGING_FACE)).name
+        self.title = f"{name} ({own.form})"
+        self.facts: dict[str, object] = {"program": self.title, "version": str(VERSION)}
+        self.languages = {name: getattr(own, name) for name in LANGUAGES}
+        identity = (VERSION, own.form, self.template.digest, self.model.facts, self.languages)
+        self.group = hashlib.sha256(repr(("answers", *identity)).encode()).hexdigest()
+        worth = (own.passes, own.mean, own.seed, own.top, own.margin, own.reference)
+        shown_ = (own.source, own.before, own.source_before, own.source_after)
+        facts = (self.group, worth, shown_, own.window, own.stride)
+        self.digest = hashlib.sha256(repr(facts).encode()).hexdigest()
+        self.signature = f"{self.title}={self.digest[:LENGTH]}"
+        self.side_information = ("source",) if own.source else ()
+        self.counts, self._lock = Counts(), Lock()
+        self._seen: dict[bytes, bool] = {}  # keys of answers that were used: whether asked now
+        self._unread: dict[Prompt, bool] = {}  # prompts that were asked again: whether in vain
+        self.keep_in(None)
+
+    def _model_of(self, rest: str) -> ChatModel | LocalModel:
+        """What answers; UsageError for a key that is not there."""
+        own = self.settings
+        if rest.startswith(HUGGING_FACE):
+            folder = Path(rest.removeprefix(HUGGING_FACE))
+            return LocalModel(self.option, folder, self.form, tokens=own.tokens)
+        url = rest.removeprefix(SERVER)
+        key = key_of(self.option, url, own.key_env or None, insecure=own.insecure)
+        server = Server(
+            url,
+            key=key,
+            seconds=own.timeout,
+            retries=own.retries,
+            threads=own.parallel,
+        )
+        temperature = float(own.passes > 1) if own.temperature is None else own.temperature
+        return ChatModel(
+            server,
+            own.model,
+            self.form,
+            tokens=own.tokens,
+            temperature=temperature,
+            schema=own.schema,
+            extra=_object_of(own.request) if own.request else {},
+        )
+
+    def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
+        """Keep answers in a cache; of_models: what a model of a folder runs on."""
+        self.cache, self._store = cache, AnswerStore(cache, self.group)
+        if isinstance(self.model, LocalModel):
+            self.model.machine = of_models or {}
+
+    def answers(self, document: str) -> Judge:
+        """The judge itself, whose answers are known by their questions."""
+        return self
+
+    def save(self) -> None:
+        """Nothing: answers are kept when they come."""
+
+    def of(self, questions: Iterable[Question], place: str) -> Array:
+        """Judgements (n,) of the candidates of questions; RerankError if one cannot be read."""
+        judged = self.judged(questions, place)
+        if np.isnan(judged).any():
+            raise RerankError(f"{self.option}: {self.counts.unread}")
+        return judged
+
+    def judged(self, questions: Iterable[Question], place: str) -> Array:
+        """Judgements (n,) of the candidates of questions, NaN where no answer can be read."""
+        work = [(question, self._of_passes(question)) for question in questions]
+        answers = self._answered(work, place)
+        judged = [self._values(*item, answers)[[*item[0].chosen]] for item in work]
+        return np.concatenate(judged) if judged else np.zeros(0)
+
+    def ask(self, questions: Iterable[Question], place: str) -> None:
+        """Have questions answered, all at once."""
+        self._answered([(question, self._of_passes(question)) for question in questions], place)
+
+    # Questions
+
+    def _of_passes(self, question: Question) -> list[list[Prompt]]:
+        """The questions of each pass in words.
+
+        Equal texts are shown once, under the number of the first; one alone is not compared.
+        """
+        first, everyone = firsts(question.texts), range(len(question.texts))
+        shows_one = self.form.shows == "one"
+        distinct = sorted({first[k] for k in (question.chosen if shows_one else everyone)})
+        if len(distinct) < 2 and not shows_one:
+            return [[] for _ in range(self.settings.passes)]
+        of_passes = []
+        for number in range(self.settings.passes):
+            drawn = digest(repr((self.settings.seed, number, question.texts)).encode())
+            groups = self.form.groups(distinct, np.random.default_rng([*drawn]))
+            key = number if self._drawn else 0
+            of_passes.append([Prompt(self._text(question, g), tuple(g), key) for g in groups])
+        return of_passes
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether equal questions of several passes have answers of their own."""
+        return isinstance(self.model, ChatModel) and self.settings.passes > 1
+
+    def _text(self, question: Question, shown_: Sequence[int]) -> str:
+        texts = [question.texts[k] for k in shown_]
+        values: dict[str, object] = {name: "" for name in VARIABLES}
+        values |= {"form": self.form.name, **self.languages, "candidate": texts[0]}
+        values["candidates"] = [*zip(self.form.labels(len(texts)), texts, strict=True)]
+        for name in ("sources_before", "sources_after", "candidates_before"):
+            values[name] = question.parts.get(name, [])
+        values["source"] = question.parts.get("source", "")
+        references = question.parts.get("references", []) if self.settings.reference else []
+        values["reference"] = question.parts.get("reference", next(iter(references), ""))  # type: ignore[call-overload]
+        return self.template.rendered(values, self.option)
+
+    # Answers
+
+    def _answered(
+        self, work: Sequence[tuple[Question, list[list[Prompt]]]], place: str
+    ) -> dict[Prompt, Answer]:
+        """The answers to the prompts of questions, the second ones where the first are unread."""
+        owners = {p: question for question, passes in work for p in chain(*passes)}
+        answers = self._found([*owners], place)
+        unread = [p for p in answers if self._read(p, answers) is None]
+        again = self._found([replace(prompt, again=True) for prompt in unread], place)
+        for prompt in unread:
+            answers[prompt] = again[replace(prompt, again=True)]
+            lost = self._read(prompt, answers) is None
+            if lost and not any(self._unread.values()):
+                said = shown(answers[prompt]["text"].encode())
+                where = owners[prompt].place or place
+                self.counts.unread = f"{where}: expected an answer as asked for, found {said}"
+            self._unread[prompt] = lost
+        return answers
+
+    def _found(self, prompts: Sequence[Prompt], place: str) -> dict[Prompt, Answer]:
+        """The answers to prompts, those that are not known from the model; RerankError."""
+        known: dict[Prompt, Answer] = {}
+        unknown: dict[bytes, list[Prompt]] = {}
+        for prompt in dict.fromkeys(prompts):
+            answer = unpacked(self._store.get(prompt.key) or b"")
+            if answer is None:
+                unknown.setdefault(prompt.key, []).append(prompt)
+            else:
+                known[prompt] = answer
+                self._seen.setdefault(prompt.key, False)
+        if unknown:
+            keys, began = [*unknown], perf_counter()
+            firsts_ = (prompts[0] for prompts in self._affordable(unknown.values()))
+            asked = self.model.ask(firsts_, self._count)
+            how = {"label": self.title, "unit": "answers", "total": len(keys)}
+            try:
+                for n, answer in self.progress(asked, **how):
+                    self._store.put(keys[n], packed(answer))
+                    known |= dict.fromkeys(unknown[keys[n]], answer)
+                    self._seen[keys[n]] = True
+            except ServerError as fault:
+                raise RerankError(
+                    f"{self.option}, {place}: the server {fault}{self._kept()}"
+                ) from None
+            finally:
+                self.counts.seconds += perf_counter() - began
+            if len(known) < len({*prompts}):
+                raise RerankError(
+                    f"{self.option}, {place}: the budget of {self.settings.budget:g} is spent; "
+                    f"give a larger one{self._kept()}"
+                )
+        return known
+
+    def _affordable(self, items: Iterable[Sequence[Prompt]]) -> Iterator[Sequence[Prompt]]:
+        """The items until the next ones at once would cost more than is left of the budget."""
+        own, counts = self.settings, self.counts
+        for item in items:
+            if own.budget is not None and own.price is not None and counts.asked:
+                spent = counts.cost(own.price)
+                if spent * (1 + min(own.parallel, counts.asked) / counts.asked) > own.budget:
+                    return
+            yield item
+
+    def _kept(self) -> str:
+        n = self.counts.asked
+        return f"; its {n:,} answers so far are kept" if self.cache is not None and n else ""
+
+    def _count(self, prompt: Prompt, answer: Answer) -> None:
+        """Count an answer, in any thread."""
+        with self._lock:
+            counts = self.counts
+            counts.asked += 1
+            counts.read += answer.get("read", len(prompt.text.encode()) / BYTES_A_TOKEN)
+            counts.written += answer.get("written", WRITTEN.get(self.form.name, 4.0))
+            counts.missing += answer.get("missing", 0.0)
+            counts.expected += "value" in answer
+
+    def _read(self, prompt: Prompt, answers: Mapping[Prompt, Answer]) -> list[float] | None:
+        """The values of the candidates that a prompt shows; None if its answer cannot be read."""
+        answer = answers[prompt]
+        if "value" in answer:
+            return self.form.of_value(answer["value"])
+        return self.form.read(answer["text"], len(prompt.shown))
+
+    def _values(
+        self,
+        question: Question,
+        of_passes: Sequence[Sequence[Prompt]],
+        answers: Mapping[Prompt, Answer],
+    ) -> Array:
+        """Values (K,) of the texts of a question, NaN for those that have none."""
+        values = np.full((len(of_passes), len(question.texts)), np.nan)
+        for row, prompts in zip(values, of_passes, strict=True):
+            found = {p.shown: self._read(p, answers) for p in prompts}
+            if self.form.shows == "two":  # a pair in one order alone would prefer a place
+                found = {s: v if found[s[::-1]] is not None else None for s, v in found.items()}
+            read = {places: own for places, own in found.items() if own is not None}
+            sums, times = np.zeros((2, len(row)))
+            for places, own in read.items():
+                sums[[*places]] += own
+                times[[*places]] += 1
+            np.divide(sums, times, out=row, where=times > 0)
+            if self.form.shows != "one":
+                self.counts.add_places([*read.values()])
+                row[:] = row if prompts else 0.5  # equal texts
+        values = values[:, firsts(question.texts)]
+        self.counts.add_passes(values[:, [*question.chosen]])
+        return aggregated(values, self.settings.mean)
+
+    def sizes(self, question: Question | None) -> list[int]:
+        """Bytes of the questions in words about a question's candidates."""
+        passes = [] if question is None else self._of_passes(question)
+        return [len(prompt.text.encode()) for prompt in chain(*passes)]
+
+    def errors(self, question: Question) -> list[dict[str, str]]:
+        """The errors that the first pass has found in the chosen candidate of a question."""
+        prompts = self._of_passes(question)[0]
+        answers = self._answered([(question, [prompts])], question.place)
+        found = [errors_of(answers[prompt]["text"]) or [] for prompt in prompts]
+        return [error._asdict() for error in chain(*found)]
+
+    def report(self) -> str:
+        """What was asked, what it cost, and how far the answers agree, in a line."""
+        self.counts.cached = sum(not asked for asked in self._seen.values())
+        self.counts.retried, self.counts.lost = len(self._unread), sum(self._unread.values())
+        return self.counts.to_text(self.title, self.settings.price)
+
+
+def firsts(texts: Sequence[str]) -> list[int]:
+    """The number of the first text that each text is equal to."""
+    first = {text: k for k, text in reversed([*enumerate(texts)])}
+    return [first[text] for text in texts]
+
+
+def aggregated(values: Array, mean: str) -> Array:
+    """Values (K,) of several passes (P, K), of which some may be NaN; NaN where all are."""
+    if len(values) == 1:
+        own: Array = values[0]
+        return own
+    known = np.ma.masked_invalid(values)
+    if mean == "trimmed":
+        far = abs(known - known.mean(axis=0)) > 2 * known.std(axis=0)
+        known = np.ma.masked_where(np.ma.filled(far, fill_value=False), known)
+    if mean == "ranks":
+        ordered = np.ma.masked_invalid(-np.sort(-values, axis=0))  # NaN comes last
+        weights = 1.0 / np.arange(1, len(values) + 1)
+        means = np.ma.average(ordered, axis=0, weights=weights)
+    else:
+        means = known.mean(axis=0)
+    return np.ma.filled(means.astype(float), np.nan)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a judge was asked, in this run, and how its answers differ."""
+
+    asked: int = 0
+    cached: int = 0
+    seconds: float = 0.0
+    read: float = 0.0
+    written: float = 0.0
+    expected: int = 0
+    missing: float = 0.0
+    retried: int = 0
+    lost: int = 0
+    unread: str = ""
+    unasked: int = 0
+    _places: tuple[int, float] = (0, 0.0)
+    _within: tuple[int, float] = (0, 0.0)
+    _between: tuple[int, float] = (0, 0.0)
+
+    def cost(self, price: tuple[float, float]) -> float:
+        """What the tokens of this run cost."""
+        return (self.read * price[0] + self.written * price[1]) / 1e6
+
+    def add_places(self, found: Sequence[Sequence[float]]) -> None:
+        """Count what the candidate that is shown first gets; 1/2 in the mean without preference."""
+        n, total = self._places
+        self._places = n + len(found), total + sum(values[0] for values in found)
+
+    def add_passes(self, values: Array) -> None:
+        """Count variances of candidates (P, K) over the passes, and of their means."""
+        if len(values) > 1 and not np.isnan(values).any():
+            n, total = self._within
+            self._within = n + values.shape[1], total + float(values.var(axis=0, ddof=1).sum())
+            n, total = self._between
+            if values.shape[1] > 1:
+                means = values.mean(axis=0)
+                self._between = n + 1, total + float(means.var(ddof=1))
+
+    def to_text(self, title: str, price: tuple[float, float] | None) -> str:
+        """`1,200 answers of gpt (rating) in 31.5 s, 300 from the cache; 51,000 tokens read, …`."""
+        parts = [f"{self.asked:,} answers of {title} in {self.seconds:.1f} s"]
+        if self.cached:
+            parts[0] += f", {self.cached:,} from the cache"
+        if self.asked:
+            tokens = f"{self.read:,.0f} tokens read, {self.written:,.0f} written"
+            cost = (
+                f", at {price[0]:g}/{price[1]:g} a million {self.cost(price):.4g}" if price else ""
+            )
+            parts.append(tokens + cost)
+        if self.expected:
+            parts.append(f"{self.missing / self.expected:.1%} of the probability on other answers")
+        if self._within[0]:
+            deviations = [math.sqrt(t / n) for n, t in (self._within, self._between) if n]
+            named = [f"{x:.3g} {of}" for x, of in zip(deviations, _DEVIATIONS, strict=False)]
+            parts.append(f"standard deviation {', '.join(named)}")
+        if self._places[0]:
+            share = self._places[1] / self._places[0]
+            parts.append(f"the candidate shown first wins {share:.0%} (50% without a preference)")
+        if self.unasked:
+            parts.append(f"{self.unasked:,} sentences not asked about")
+        if self.retried:
+            again = f"{self.retried:,} answers could not be read and were asked for again"
+            lost = f", {self.lost:,} in vain: {self.unread}" if self.lost else ""
+            parts.append(again + lost)
+        return "; ".join(parts)
+
+
+_DEVIATIONS = "of a candidate over passes", "of the candidates of a sentence"
+
+
+def estimator_of(option: str, value: str) -> Estimator:
+    """The estimator of `command:PROGRAM` or `judge:MODEL` behind an option, which ends in `=`."""
+    kind, _, argument = value.partition(":")
+    if kind == PROGRAM:
+        return ProgramEstimator(f"{option}{kind}", argument, WITHOUT_WINDOW)
+    return Judge(f"{option}{kind}:", argument, OF_METRICS)
+
+
+def _object_of(path: str) -> dict[str, object]:
+    """The JSON object of a file; ValueError for another file."""
+    try:
+        stated = json.loads(Path(path).read_bytes()[: 1 << 20])
+    except OSError as fault:
+        raise ValueError(f"request={path}: {(fault.strerror or str(fault)).lower()}") from None
+    except (ValueError, RecursionError):
+        stated = None
+    if not isinstance(stated, dict):
+        raise ValueError(f"request={path}: expected a JSON object")
+    return stated

@@ -1,0 +1,304 @@
+"""What answers questions of judges: a chat of a server, or a model of a folder.
+
+A server is asked at URL/chat/completions. A model of a folder gives the expected value over all
+possible answers, as G-Eval (Liu et al. 2023, https://arxiv.org/abs/2303.16634, section 2.2) weighs
+them, with no sampling: each answer counts with the token that ends it, so that `1` is not the
+begin of `10`, and the shares of all possible answers sum to 1. Of a server the same is made of the
+`top_logprobs` of the first token, where each answer is one token.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+import numpy as np
+
+from rerank.errors import InputError, RerankError
+from rerank.files.server import Server, ServerError
+from rerank.scorers.cached_scores import digest
+from rerank.scorers.judge_forms import Form
+
+if TYPE_CHECKING:
+    from lm.causal import CausalEngine, Tree
+
+_TOP = 20  # log-probabilities of a token, the most that servers give
+_MOST_CHARACTERS = 1 << 16  # of an answer
+
+
+class Answer(TypedDict, total=False):
+    """An answer as it is kept: its text, tokens read and written, and the expected value, if known.
+
+    missing: the share of the probability that is on none of the possible answers.
+    """
+
+    text: str
+    read: int
+    written: int
+    value: float
+    missing: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A question in words about `shown` candidates; number: of the pass; again: the second try."""
+
+    text: str
+    shown: tuple[int, ...]
+    number: int
+    again: bool = False
+
+    @property
+    def key(self) -> bytes:
+        """What its answer is known by."""
+        return digest(repr((self.text, self.number, self.again)).encode())
+
+
+Heard: TypeAlias = Callable[[Prompt, Answer], None]
+
+
+class ChatModel:
+    """A model behind a server; extra: further entries of its requests, None for one to leave out.
+
+    tokens: most of an answer; temperature: at which answers are drawn.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        model: str,
+        form: Form,
+        *,
+        tokens: int | None,
+        temperature: float,
+        schema: bool,
+        extra: Mapping[str, object],
+    ) -> None:
+        self._server, self._form = server, form
+        self._request: dict[str, object] = {
+            "model": model,
+            "temperature": temperature,
+            "max_tokens": tokens or form.tokens,
+        }
+        if form.shows != "all" and form.answers and form.name != "rating":
+            self._request |= {"logprobs": True, "top_logprobs": _TOP}
+        self._schema, self._extra = schema and form.schema is not None, dict(extra)
+        self.facts = ("chat", 1, self._request, self._schema, sorted(extra.items()))
+
+    def ask(self, prompts: Iterable[Prompt], heard: Heard) -> Iterator[tuple[int, Answer]]:
+        """The answer to each prompt, with its number, in any order; ServerError.
+
+        heard: called with each as soon as it is there, before another prompt is taken.
+        """
+        sent: list[Prompt] = []
+
+        def request(prompt: Prompt) -> dict[str, object]:
+            sent.append(prompt)
+            return self._of(prompt)
+
+        def read(number: int, stated: Any) -> Answer:
+            answer = self._read(stated)
+            heard(sent[number], answer)
+            return answer
+
+        return self._server.answers("/chat/completions", map(request, prompts), read)
+
+    def _of(self, prompt: Prompt) -> dict[str, object]:
+        request = {**self._request, "messages": [{"role": "user", "content": prompt.text}]}
+        if prompt.number or prompt.again:
+            request["seed"] = 2 * prompt.number + prompt.again
+        if self._schema and self._form.schema is not None:
+            schema = {"name": self._form.name, "strict": True}
+            schema["schema"] = self._form.schema(len(prompt.shown))
+            request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        merged = {**request, **self._extra}
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def _read(self, answer: Any) -> Answer:
+        """What an answer says; '' for a refusal, and for one that is cut off."""
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
+            raise ServerError("expected an object with choices, as of OpenAI's chat completions")
+        choice, usage = choices[0], answer.get("usage")
+        message = choice.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        if not (content is None or isinstance(content, str)):
+            raise ServerError(f"expected a text as content of a message, found {content!s:.40}")
+        whole = choice.get("finish_reason") not in ("length", "content_filter")
+        text = content if whole and content and len(content) <= _MOST_CHARACTERS else ""
+        kept = Answer(text=text.encode(errors="replace").decode())
+        for key, name in (("read", "prompt_tokens"), ("written", "completion_tokens")):
+            count = usage.get(name) if isinstance(usage, dict) else None
+            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53:
+                kept[key] = count  # type: ignore[literal-required]
+        if text and "logprobs" in self._request:
+            kept |= self._expected(choice.get("logprobs"))
+        return kept
+
+    def _expected(self, stated: Any) -> Answer:
+        """The expected value by the shares of the first token; nothing if there are none."""
+        try:
+            first = stated["content"][0]["top_logprobs"]
+            shares = dict.fromkeys(self._form.answers, 0.0)
+            for token in first:
+                name, number = token["token"].strip(), float(token["logprob"])
+                if name in shares and number <= 1e-3:
+                    shares[name] += math.exp(number)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return Answer()
+        known = sum(shares.values())
+        if not known > 0.5:  # the answer begins with another token
+            return Answer()
+        value = sum(share * self._form.answers[name] for name, share in shares.items()) / known
+        return Answer(value=value, missing=max(0.0, 1.0 - known))
+
+
+class LocalModel:
+    """A causal model of a folder of Hugging Face, opened at the first question.
+
+    Forms with a few possible answers have their expected value; others are written by the model,
+    its likeliest token at each place.
+    """
+
+    def __init__(self, option: str, folder: Path, form: Form, *, tokens: int | None) -> None:
+        from lm.causal_folder import folder_digest
+
+        self._option, self._folder, self._form = option, folder, form
+        self._tokens = tokens or form.tokens
+        self.machine: Mapping[str, Any] = {}  # of `open_models`
+        self._engine: CausalEngine | None = None
+        if not folder.is_dir():
+            raise InputError(f"{folder}: expected the folder of a Hugging Face model, found none")
+        self.facts = ("folder", 1, folder_digest(folder, None), self._tokens)
+
+    def ask(self, prompts: Iterable[Prompt], heard: Heard) -> Iterator[tuple[int, Answer]]:
+        """The answer to each prompt, with its number; heard: called with each."""
+        asked = [*prompts]
+        for n, answer in self._answers(asked):
+            heard(asked[n], answer)
+            yield n, answer
+
+    def _answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
+        engine = self._opened()
+        ids = [self._ids(engine, prompt.text) for prompt in prompts]
+        if not self._form.answers:
+            for n, tokens in enumerate(ids):
+                yield n, self._written(engine, tokens)
+            return
+        answers, trees = [*self._form.answers], self._trees(engine)
+        values = np.array([self._form.answers[answer] for answer in answers])
+        from lm.causal import CausalContext
+
+        for begin in range(0, len(ids), 64):
+            part = ids[begin : begin + 64]
+            scores = engine.scores([(CausalContext(tuple(tokens)), trees) for tokens in part])
+            for n, (tokens, log_probs) in enumerate(zip(part, scores, strict=True), begin):
+                shares = np.exp(log_probs)
+                known = float(shares.sum())
+                if not known > 0:
+                    raise RerankError(f"{self._option}: no possible answer has a probability")
+                best = answers[int(np.argmax(shares))]
+                value, missing = float(shares @ values) / known, max(0.0, 1.0 - known)
+                yield (
+                    n,
+                    Answer(text=best, read=len(tokens), written=0, value=value, missing=missing),
+                )
+
+    def _opened(self) -> CausalEngine:
+        """The model on its device; InputError if the folder is not valid."""
+        if self._engine is None:
+            from lm.backend import Backend
+            from lm.causal import CausalEngine, open_causal_model
+            from lm.causal_folder import CausalFolderError
+            from rerank.scorers.models import choose_device, use_cores
+
+            threads, dtype = self.machine.get("threads"), self.machine.get("dtype", "float32")
+            device = choose_device(self.machine.get("device", "auto"), threads)
+            try:
+                model = open_causal_model(self._folder, device, dtype)
+                use_cores(model.model.num_parameters(), threads)
+                deterministic = self.machine.get("deterministic", False)
+                backend = Backend(device, dtype=dtype, deterministic=deterministic)
+                self._engine = CausalEngine(model, backend)
+                self._engine.check()
+            except CausalFolderError as fault:
+                raise InputError(str(fault)) from None
+            except ValueError as fault:
+                raise InputError(f"{self._folder}: {fault}") from None
+        return self._engine
+
+    def _trees(self, engine: CausalEngine) -> list[Tree]:
+        """The possible answers as one tree, each with the token that ends it."""
+        from lm.causal import trees_of
+        from lm.trie import Candidates
+
+        end = engine.model.tokenizer.eos_token_id
+        if end is None:
+            raise InputError(
+                f"{self._folder}: its tokenizer has no eos token, which would end an answer; give "
+                "another model"
+            )
+        answers = engine.model.encode([*self._form.answers])
+        return trees_of(Candidates.of([[[*ids, end] for ids in answers]]))
+
+    def _ids(self, engine: CausalEngine, text: str) -> list[int]:
+        """Tokens of a question as a user's turn, or of a text where the model has no chats."""
+        model = engine.model
+        if not model.tokenizer.chat_template:
+            return [model.begin, *model.encode([f"{text}\nAnswer: "])[0]]
+        if token := model.special_token([text]):
+            raise RerankError(
+                f"{self._option}: expected texts without the special tokens of chats, found "
+                f"{token!r}; take it out of the texts"
+            )
+        turns = [{"role": "user", "content": text}]
+        settings = {"tokenize": False, "add_generation_prompt": True}
+        turn = str(model.tokenizer.apply_chat_template(turns, **settings))
+        ids = model.encode([turn], special=True)[0]
+        if len(ids) + 8 > model.positions:
+            raise RerankError(
+                f"{self._option}: a question has {len(ids):,} tokens, the model "
+                f"{model.positions:,} positions; show fewer sentences"
+            )
+        return ids
+
+    def _written(self, engine: CausalEngine, ids: Sequence[int]) -> Answer:
+        """What the model writes; '' if it does not end within the tokens."""
+        import torch
+
+        model, tokenizer = engine.model.model, engine.model.tokenizer
+        with torch.no_grad():
+            given = torch.tensor([ids], device=engine.backend.device)
+            written = model.generate(
+                given,
+                attention_mask=torch.ones_like(given),
+                max_new_tokens=self._tokens,
+                do_sample=False,
+                pad_token_id=tokenizer.eos_token_id,
+            )[0, len(ids) :].tolist()
+        ended = bool(written) and written[-1] == tokenizer.eos_token_id
+        text = tokenizer.decode(written, skip_special_tokens=True) if ended else ""
+        return Answer(text=text, read=len(ids), written=len(written))
+
+
+def packed(answer: Answer) -> bytes:
+    """An answer as it is stored."""
+    return json.dumps(answer).encode()
+
+
+def unpacked(data: bytes) -> Answer | None:
+    """A stored answer, which may be anybody's; None for another text."""
+    try:
+        stored = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    kinds = {"text": str, "read": int, "written": int, "value": float, "missing": float}
+    if not (isinstance(stored, dict) and isinstance(stored.get("text"), str)):
+        return None
+    sound = all(key in kinds and isinstance(value, kinds[key]) for key, value in stored.items())
+    finite = math.isfinite(stored.get("value", 0.0))
+    return Answer(**stored) if sound and finite else None  # type: ignore[typeddict-item]

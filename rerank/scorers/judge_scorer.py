@@ -1,0 +1,223 @@
+"""The feature of a judge: its judgements of candidates, where they may matter to a choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from decoders.problem import Answer, Array, Indices
+from rerank.corpus.kbest import KBest, NamedLists
+from rerank.errors import RerankError
+from rerank.files.cache import Cache
+from rerank.registry import JUDGE
+from rerank.scorers.cached_scores import Choices
+from rerank.scorers.features import FeatureSource, ScoredDocument
+from rerank.scorers.judge import BYTES_A_TOKEN, WRITTEN, Judge
+from rerank.scorers.judge_options import OF_SCORERS, JudgeSettings
+from rerank.scorers.programs import ProgramProblem, Question, Shown
+
+SAMPLE = 200  # questions by which costs are estimated
+
+
+class JudgeProblem(ProgramProblem):
+    """A document under a judge; a state is the choices before that a question shows.
+
+    asked: candidates of each sentence that are asked about, all others have the lowest judgement
+    of these; where there are none all candidates have 0.
+    """
+
+    def __init__(
+        self, kbest: KBest, judge: Judge, asked: Sequence[Sequence[int]], label: str
+    ) -> None:
+        own = judge.settings
+        before, after = max(own.source_before, own.window - 1), own.source_after
+        super().__init__(kbest, judge, Shown(own.source, own.order, before, after), label=label)
+        self._judge, self._own = judge, own
+        self._asked = asked
+        self._known: dict[tuple[int, Choices], Array] = {}
+
+    def question(self, t: int, history: Choices, chosen: Sequence[int]) -> Question:
+        """What is asked after a history; of a passage all of its sentences as one text."""
+        question = super().question(t, history, chosen)
+        if not self._own.window:
+            return question
+        parts = dict(question.parts)
+        sources = [*parts.pop("sources_before", []), parts.get("source", "")]  # type: ignore[misc]
+        chosen_before = parts.pop("candidates_before", [])
+        if self._own.source:
+            parts["source"] = "\n".join(sources[-1 - len(chosen_before) :])  # type: ignore[arg-type]
+        texts = ["\n".join([*chosen_before, text]) for text in question.texts]  # type: ignore[misc]
+        return question._replace(parts=parts, texts=texts)
+
+    @property
+    def unasked(self) -> int:
+        """Sentences that are not asked about."""
+        return sum(not asked for asked in self._asked)
+
+    def about(self, t: int, history: Choices) -> Question | None:
+        """What is asked about sentence t after a history; None if nothing is."""
+        asked = self._asked[t]
+        if not asked or not ends(t, len(self.lengths), self._own):
+            return None
+        whole = self.question(t, history, asked)
+        return whole._replace(texts=[whole.texts[k] for k in asked], chosen=range(len(asked)))
+
+    def after(self, t: int, histories: Sequence[Choices]) -> Array:
+        """Scores (N, K_t) after each history."""
+        new = [h for h in dict.fromkeys(histories) if (t, h) not in self._known]
+        questions = [self.about(t, history) for history in new]
+        about = [question for question in questions if question is not None]
+        place = about[0].place if about else ""
+        judged = iter(self._judge.judged(about, place).reshape(len(about), len(self._asked[t])))
+        for history, question in zip(new, questions, strict=True):
+            values = np.zeros(self.lengths[t])
+            if question is not None:
+                own = next(judged)
+                if np.isnan(own).any() and self.order:
+                    raise RerankError(f"{self._judge.option}: {self._judge.counts.unread}")
+                if not np.isnan(own).any():  # else there is no judgement of the sentence
+                    values[:] = own.min()
+                    values[[*self._asked[t]]] = own
+            self._known[t, history] = values
+        return np.stack([self._known[t, history] for history in histories])
+
+    def errors(self, t: int, history: Choices, k: int) -> list[dict[str, str]]:
+        """The errors of candidate k after a history; none where it was not asked about."""
+        question = self.about(t, history)
+        if question is None or k not in self._asked[t]:
+            return []
+        return self._judge.errors(question._replace(chosen=[self._asked[t].index(k)]))
+
+    def extend(self, states: list[Choices], t: int) -> Answer:
+        """Scores (N, K_t) after each history."""
+        return self.after(t, states), states
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Sums (N,) along each path."""
+        totals, rows = np.zeros(len(paths)), np.arange(len(paths))
+        for s in range(t, min(t + horizon + 1, len(self.lengths))):
+            before = paths[:, max(0, s - self.order) : s].tolist()
+            totals += self.after(s, [tuple(history) for history in before])[rows, paths[:, s]]
+        return totals
+
+
+def ends(t: int, n: int, own: JudgeSettings) -> bool:
+    """Whether a passage ends with sentence t of n: each full one of a stride, and the last."""
+    full = t + 1 - own.window
+    return not own.window or t == n - 1 or (full >= 0 and full % own.stride == 0)
+
+
+class JudgeScorer(FeatureSource):
+    """The feature of `--scorer NAME=judge:MODEL`, of order `before` or `window` − 1."""
+
+    slow_unit = "questions"
+
+    def __init__(
+        self, name: str, argument: str, cache: Cache | None, of_models: Mapping[str, Any]
+    ) -> None:
+        self.judge = Judge(f"--scorer {name}={JUDGE}:", argument, OF_SCORERS)
+        self.judge.keep_in(cache, of_models)
+        own = self.judge.settings
+        super().__init__(name, order=own.order)
+        self.side_information, self.digest = self.judge.side_information, self.judge.digest
+        self.chosen = {**self.judge.facts, "form": own.form}
+        self.cacheable = cache is not None
+
+    @property
+    def seconds(self) -> float:
+        """Time that answers have taken so far."""
+        return self.judge.counts.seconds
+
+    def passes(self, k: float) -> float:
+        """Cost of exact search, in passes over lists of k candidates."""
+        return float(k**self.judge.settings.order)
+
+    def n_asked(self, counts: Sequence[int], most: float) -> float:
+        """Most questions about lists; a list of n candidates is one question, a pair two."""
+        own, shows = self.judge.settings, self.judge.form.shows
+        asked = [min(k, own.top or k) for k in counts]
+        each = [k if shows == "one" else k > 1 if shows == "all" else k * (k - 1) for k in asked]
+        histories = (math.prod(counts[max(0, t - own.order) : t]) for t in range(len(counts)))
+        return own.passes * sum(
+            n * min(most, before)
+            for t, (n, before) in enumerate(zip(each, histories, strict=True))
+            if ends(t, len(counts), own)
+        )
+
+    def price(self, n: float, documents: Iterable[NamedLists]) -> str:
+        """`, about 2,100,000 tokens read and 28,000 written, for 0.33`, by some first questions."""
+        sizes: list[int] = []
+        for name, kbest in documents:
+            problem = self._problem(name, kbest)
+            for t in range(len(problem.lengths)):
+                history = (0,) * min(t, self.order or 0)
+                sizes += self.judge.sizes(problem.about(t, history))
+            if len(sizes) >= SAMPLE:
+                break
+        read = n * float(np.mean(sizes or [0])) / BYTES_A_TOKEN
+        written = n * WRITTEN.get(self.judge.form.name, 4.0)
+        price = self.judge.settings.price
+        sum_ = f", for {(read * price[0] + written * price[1]) / 1e6:.3g}" if price else ""
+        return f", about {read:,.0f} tokens read and {written:,.0f} written{sum_}"
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """Features of each document; at order 0 all is asked at once."""
+        self.judge.progress = self.progress
+        problems = [self._problem(*named) for named in documents]
+        self.judge.counts.unasked += sum(p.unasked for p in problems)
+        if self.order == 0:
+            about = (p.about(t, ()) for p in problems for t in range(len(p.lengths)))
+            self.judge.ask(filter(None, about), f"{len(documents):,} documents")
+        return [
+            ScoredDocument(problem, np.zeros((kbest.n, 0)))
+            for problem, (_, kbest) in zip(problems, documents, strict=True)
+        ]
+
+    def _problem(self, name: str, kbest: KBest) -> JudgeProblem:
+        return JudgeProblem(kbest, self.judge, self._asked(kbest), f"document {name!r}")
+
+    def _asked(self, kbest: KBest) -> list[list[int]]:
+        """The candidates of each sentence that are asked about, where it may matter.
+
+        By the lists' totals, or by agreement where there are none: the `top` best ones, and none
+        where the best one is better than the second by the `margin`. At order 0 none, either, where
+        all texts are equal.
+        """
+        own, asked = self.judge.settings, []
+        values = None
+        if own.top is not None or own.margin is not None:
+            from rerank.scorers.agreement import agreement_of
+
+            values = agreement_of(kbest, None) if kbest.totals is None else kbest.totals
+        for t in np.flatnonzero(kbest.counts).tolist():
+            rows = kbest.rows(t)
+            texts, chosen = [kbest.text(row) for row in rows], [*range(len(rows))]
+            if values is not None:
+                of_rows = values[rows.start : rows.stop]
+                best = np.argsort(-of_rows, kind="stable").tolist()
+                others = [of_rows[k] for k in best if texts[k] != texts[best[0]]]
+                gap = of_rows[best[0]] - max(others, default=-np.inf)
+                clear = own.margin is not None and gap >= own.margin
+                chosen = [] if clear else sorted(best[: own.top])
+            if self.order == 0 and len({texts[k] for k in chosen}) < 2:
+                chosen = []
+            asked.append(chosen)
+        return asked
+
+    def count(self, kbest: KBest, choices: Sequence[int]) -> Mapping[str, Sequence[object]]:
+        """`NAMEerrors`: the errors of each choice, of the form `errors`."""
+        if self.judge.settings.form != "errors" or not kbest.n:
+            return {}
+        problem, order = self._problem("", kbest), self.order or 0
+        found = [
+            problem.errors(t, tuple(choices[max(0, t - order) : t]), k)
+            for t, k in enumerate(choices)
+        ]
+        return {f"{self.name}errors": found}
+
+    def report(self) -> str:
+        """`judge: 1,200 answers of gpt (rating) in 31.5 s, …`."""
+        return f"{self.name}: {self.judge.report()}"

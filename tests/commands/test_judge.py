@@ -1,0 +1,376 @@
+"""Judges: what they are asked, what their answers are worth, and that none is lost or made up."""
+
+import itertools
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.judge import FAULTS, READ, JudgeStub, opinion, shown
+from support.world import DECODE, EVALUATE, TUNE, World
+
+from rerank.scorers.judge import aggregated
+from rerank.scorers.judge_forms import FORMS, errors_of
+
+ASKED = DECODE + " --source dev.src --default-weight 1"
+TEXTS = [
+    ["the lamp is lit", "a lamp burns"],
+    ["it gives light", "she gives a light", "it lights"],
+    ["the café is closed", "the café closed"],
+    ["nobody comes", "no one is coming"],
+]
+
+
+@pytest.fixture
+def stub() -> Iterator[JudgeStub]:
+    server = JudgeStub()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def values(world: World) -> list[list[float]]:
+    """The feature of each candidate of `k.out`."""
+    lists: dict[str, list[float]] = {}
+    for line in world.lines("k.out"):
+        number, _, features, _ = line.split(" ||| ")
+        lists.setdefault(number, []).append(float(re.findall(r" j= (\S+)", features)[0]))
+    return [*lists.values()]
+
+
+def judged(world: World, model: str, more: str = "") -> str:
+    """What a run says whose list has the judgements; its feature is `j`."""
+    return world.ok(f"{ASKED} --scorer j=judge:{model} --kbest-out k.out -v {more}").err
+
+
+def shares(texts: list[str]) -> list[float]:
+    """Shares of the others that each text is before, in the opinion of the server."""
+    return [sum(opinion(x) < opinion(y) for x in texts) / (len(texts) - 1) for y in texts]
+
+
+@pytest.mark.parametrize("form", ["rating", "errors", "ranking", "pair"])
+def test_judgements_are_what_the_answers_say(form: str, world: World, stub: JudgeStub) -> None:
+    world.write("more.json", '{"logprobs": null}')
+    said = judged(world, f"{stub.url()},form={form},request=more.json")
+    expected = {
+        "rating": [[float(opinion(x)) for x in texts] for texts in TEXTS],
+        "errors": [[-5.0 * sum(opinion(w) > 50 for w in x.split()) for x in t] for t in TEXTS],
+        "ranking": [*map(shares, TEXTS)],
+        "pair": [*map(shares, TEXTS)],
+    }[form]
+    assert values(world) == [pytest.approx(x) for x in expected]
+    n = {"rating": 9, "errors": 9, "ranking": 4, "pair": 2 + 6 + 2 + 2}[form]
+    assert f"j: {n} answers of toy ({form})" in said
+    assert stub.asked.total() == n
+    assert set(Counter(stub.asked).values()) == {1}
+    again = judged(world, f"{stub.url()},form={form},request=more.json")
+    assert f"j: 0 answers of toy ({form}) in 0.0 s, {n} from the cache" in again
+    assert stub.asked.total() == n
+
+
+def test_a_grade_is_the_expectation_over_the_letters(world: World, stub: JudgeStub) -> None:
+    """By the shares that the server states of A, B and C; the rest is on `The`."""
+    said = judged(world, f"{stub.url()},form=grade")
+    a, b, c = (math.exp(x) for x in (-0.5, -1.5, -2.5))
+    mean = (100 * a + 75 * b + 50 * c) / (a + b + c)
+    assert [*itertools.chain(*values(world))] == pytest.approx([mean] * 9)
+    assert f"{1 - a - b - c:.1%} of the probability on other answers" in said
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_choices_before_are_searched_exactly(before: int, world: World, stub: JudgeStub) -> None:
+    world.write("dev.docs", "evening\n" * 4)
+    world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nj= 1\n")
+    found = world.ok(f"{ASKED} --scorer j=judge:{stub.url()},before={before} --search viterbi")
+
+    def total(path: tuple[str, ...]) -> int:
+        parts = [path[max(0, t - before) : t + 1] for t in range(4)]
+        return sum(opinion("".join(f"{x}\n" for x in p[:-1]) + p[-1]) for p in parts)
+
+    assert found.lines == [*max(itertools.product(*TEXTS), key=total)]
+
+
+def test_passages_are_judged_as_one_text(world: World, stub: JudgeStub) -> None:
+    """Those of three sentences that end a stride of 2, and the last one: of 5 sentences two."""
+    world.write("dev.docs", "evening\n" * 4)
+    world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nj= 1\n")
+    found = world.ok(f"{ASKED} --scorer j=judge:{stub.url()},window=3,stride=2 --search viterbi")
+
+    def total(path: tuple[str, ...]) -> int:
+        return opinion("\n".join(path[:3])) + opinion("\n".join(path[1:]))
+
+    assert found.lines == [*max(itertools.product(*TEXTS), key=total)]
+    questions = [json.loads(q)["messages"][0]["content"] for q in stub.asked]
+    assert len(questions) == 2 * 3 * 2 + 3 * 2 * 2
+    assert any("la lampe\nelle luit\nle bar\n" in question for question in questions)
+
+
+@pytest.mark.parametrize("name", [*FAULTS, "cut", "none"])
+def test_an_answer_that_cannot_be_read_is_no_judgement(
+    name: str, world: World, stub: JudgeStub
+) -> None:
+    said = judged(world, stub.url(name))
+    assert [*itertools.chain(*values(world))] == [0.0] * 9
+    assert "9 answers could not be read and were asked for again, 9 in vain: document" in said
+    assert stub.asked.total() == 18
+    judged(world, stub.url(name))
+    assert stub.asked.total() == 18
+    dear = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},before=1")
+    assert dear.exit == 1
+    assert "sentence 0 (counted from 0): expected an answer as asked" in dear.err
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_number_may_have_a_frame(name: str, world: World, stub: JudgeStub) -> None:
+    judged(world, stub.url(name))
+    assert values(world) == [[opinion(x) for x in texts] for texts in TEXTS]
+
+
+def test_one_unread_answer_leaves_a_sentence_to_the_other_features(
+    world: World, stub: JudgeStub
+) -> None:
+    """The others of the run have their judgements, and a number is made up for none."""
+    stub.unread = "it lights"
+    judged(world, stub.url())
+    assert values(world)[1] == [0.0] * 3
+    assert values(world)[0] == [opinion(x) for x in TEXTS[0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("half", "the server answered with what is no JSON"),
+        ("no-choices", "the server expected an object with choices"),
+        ("no-object", "the server expected an object with choices"),
+        ("number", "the server expected a text as content of a message, found 7"),
+        ("broken", "the server answered 500"),
+        ("forbidden", "the server answered 403"),
+    ],
+)
+def test_faults_of_servers_name_them(
+    name: str, message: str, world: World, stub: JudgeStub
+) -> None:
+    found = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},retries=0")
+    assert found.exit == 1
+    assert "--scorer j=judge:openai:http://127.0.0.1" in found.err
+    assert message in found.err
+    assert "Traceback" not in found.err
+
+
+def test_busy_servers_are_asked_again(world: World, stub: JudgeStub) -> None:
+    judged(world, stub.url("busy"))
+    assert values(world)[0] == [opinion(x) for x in TEXTS[0]]
+    assert stub.asked.total() == 18
+
+
+@pytest.mark.parametrize("name", ["broken", "forbidden"])
+def test_what_was_answered_before_a_fault_is_not_asked_again(
+    name: str, world: World, stub: JudgeStub
+) -> None:
+    stub.until = 5
+    found = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},retries=0,parallel=1")
+    assert found.exit == 1
+    assert "its 5 answers so far are kept" in found.err
+    assert "j: 4 answers of toy (rating) in" in judged(world, stub.url())
+
+
+def test_what_was_answered_before_a_kill_is_not_asked_again(world: World, stub: JudgeStub) -> None:
+    stub.seconds = 0.2
+    process = world.start(f"{ASKED} --scorer j=judge:{stub.url()},parallel=2")
+    while stub.asked.total() < 6:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    stub.seconds = 0.0
+    time.sleep(0.5)
+    judged(world, f"{stub.url()},parallel=2")
+    assert sum(n - 1 for n in stub.asked.values()) <= 2
+
+
+def test_a_run_ends_when_its_budget_is_spent(world: World, stub: JudgeStub) -> None:
+    """A question costs 100 · 10 and 2 · 20 of a million: 0.00104; four of them fit."""
+    priced = f"{stub.url()},parallel=1,price=10/20"
+    dry = world.ok(f"{ASKED} --scorer j=judge:{priced} --dry-run").err
+    assert re.search(r"j \(at most 9 questions, about [\d,]+ tokens read and 36 written, for", dry)
+    assert not stub.asked
+    found = world.run(f"{ASKED} --scorer j=judge:{priced},budget=0.0043 --out new.txt")
+    assert found.exit == 1
+    assert not (world.folder / "new.txt").exists()
+    assert "the budget of 0.0043 is spent; give a larger one; its 4 answers" in found.err
+    said = judged(world, f"{priced},budget=1")
+    assert "j: 5 answers of toy (rating)" in said
+    assert "at 10/20 a million 0.0052" in said
+    assert stub.asked.total() == 9
+
+
+def test_a_judge_is_asked_where_it_may_matter(world: World, stub: JudgeStub) -> None:
+    """By the totals −4.875, −4.8125 | −3.53, −3.97, −4.25 | −5.44, −5.63 | −4.125, −4.81."""
+    said = judged(world, f"{stub.url()},top=2,margin=0.5")
+    worst = min(map(opinion, TEXTS[1][:2]))
+    expected = [[*map(opinion, TEXTS[0])], [*map(opinion, TEXTS[1][:2]), worst]]
+    assert values(world) == [*expected, [*map(opinion, TEXTS[2])], [0, 0]]
+    assert "; 1 sentences not asked about" in said
+    assert stub.asked.total() == 6
+
+
+def test_equal_texts_are_asked_about_once_and_alone_not_at_all(
+    world: World, stub: JudgeStub
+) -> None:
+    texts = [(0, "ab"), (0, "ab"), (1, "ab"), (2, "c"), (3, "c"), (3, "d")]
+    features = "LM0= 0 TM0= 0 0 WP0= 0 ||| 0"
+    world.write("dev.kbest", [f"{t} ||| {text} ||| {features}" for t, text in texts])
+    for form, n in (("rating", 2), ("ranking", 1), ("pair", 2)):
+        stub.asked.clear()
+        judged(world, f"{stub.url()},form={form}")
+        assert stub.asked.total() == n
+        assert values(world)[0] == [0, 0]
+
+
+def test_passes_are_questions_of_their_own_and_their_noise_is_said(
+    world: World, stub: JudgeStub
+) -> None:
+    said = judged(world, f"{stub.url()},passes=3")
+    assert stub.asked.total() == 27
+    assert {json.loads(q)["temperature"] for q in stub.asked} == {1.0}
+    assert "standard deviation 0 of a candidate over passes" in said
+    stub.asked.clear()
+    judged(world, f"{stub.url()},form=ranking,passes=4,parallel=1")
+    questions = [json.loads(q)["messages"][0]["content"] for q in stub.asked]
+    orders = {tuple(text for _, text in shown(question)) for question in questions}
+    assert len([order for order in orders if len(order) == 3]) > 1
+    assert values(world) == [pytest.approx(shares(texts)) for texts in TEXTS]
+
+
+def test_passes_are_aggregated_as_the_formulas_say() -> None:
+    rng = np.random.default_rng(3)
+    drawn = rng.normal(50, 10, (7, 5))
+    drawn[0, 1], drawn[3, 2], drawn[:, 4] = 999.0, np.nan, np.nan
+    for k in range(4):
+        own = drawn[~np.isnan(drawn[:, k]), k]
+        near = own[abs(own - own.mean()) <= 2 * own.std()]
+        ranks = 1 / np.arange(1, len(own) + 1)
+        ranked = (np.sort(own)[::-1] * ranks).sum() / ranks.sum()
+        for mean, value in (("mean", own.mean()), ("trimmed", near.mean()), ("ranks", ranked)):
+            assert aggregated(drawn, mean)[k] == pytest.approx(value)
+            assert np.isnan(aggregated(drawn, mean)[4])
+    assert 999.0 in drawn[:, 1]
+    assert aggregated(drawn, "trimmed")[1] < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"ranking": ["B", "A", "C"]}', [0.5, 1.0, 0.0]),
+        ('```json\n{"ranking": ["B", "A", "C"]}\n```', [0.5, 1.0, 0.0]),
+        ("C > B > A", [0.0, 0.5, 1.0]),
+        ('{"ranking": ["B", "A"]}', None),
+        ('{"ranking": ["B", "A", "D"]}', None),
+        ('{"ranking": ["B", "A", "C", "C"]}', None),
+        ('{"ranking": "BAC"}', None),
+        ('{"ranking": [["B"], "A", "C"]}', None),
+        ("[" * 9999, None),
+        ("A", None),
+        ("", None),
+    ],
+)
+def test_a_ranking_names_each_label_once(text: str, found: list[float] | None) -> None:
+    assert FORMS["ranking"].read(text, 3) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "penalty"),
+    [
+        ('{"errors": []}', 0.0),
+        (
+            '{"errors": [{"span": "x", "category": "punctuation", "severity": "Minor"}]}',
+            0.1,
+        ),
+        ('{"errors": [{"span": "x", "category": "accuracy", "severity": "critical"}]}', 25.0),
+        ('{"errors": [{"span": "x", "category": "accuracy", "severity": "awful"}]}', None),
+        ('{"errors": [{"span": "x", "severity": "major"}]}', None),
+        ('{"errors": {}}', None),
+        ('{"errors": [1]}', None),
+        ("no errors", None),
+    ],
+)
+def test_errors_are_weighed_as_mqm(text: str, penalty: float | None) -> None:
+    errors = errors_of(text)
+    assert (None if errors is None else sum(e.penalty for e in errors)) == penalty
+    assert FORMS["errors"].read(text, 1) == (None if penalty is None else [-penalty])
+
+
+def test_a_trace_has_the_errors_of_the_choices(world: World, stub: JudgeStub) -> None:
+    world.ok(f"{ASKED} --scorer j=judge:{stub.url()},form=errors --trace t.jsonl")
+    found = [json.loads(line) for line in world.lines("t.jsonl")]
+    stated = [s for line in found for s in line.get("sentences", [])]
+    for sentence in stated:
+        words = [w for w in sentence["text"].split() if opinion(w) > 50]
+        assert [e["span"] for e in sentence["jerrors"]] == words
+
+
+def test_a_judge_is_a_metric_an_objective_and_a_utility(world: World, stub: JudgeStub) -> None:
+    judge = f"judge:{stub.url()}"
+    found = world.ok(f"{EVALUATE} --source dev.src --metric bleu --metric j={judge} --format json")
+    texts = world.lines("hyp.txt")
+    means = [system["scores"]["j"]["score"] for system in json.loads(found.out)["systems"]]
+    assert means[-1] == pytest.approx(np.mean([*map(opinion, texts)]))
+    plain = json.loads(next(iter(stub.asked)))["messages"][0]["content"]
+    assert "by a person" not in plain
+    world.ok(f"{EVALUATE} --source dev.src --metric j={judge},reference=yes")
+    assert any("A right translation, by a person:\\nnobody is coming" in q for q in stub.asked)
+    world.ok(
+        f"{TUNE} --source dev.src --metric j={judge} --objective j --select none --search greedy"
+    )
+    mbr = world.ok(f"{ASKED} --search mbr:utility={judge},form=grade")
+    assert len(mbr.lines) == 4
+    assert any("A right translation, by a person:\\na lamp burns" in q for q in stub.asked)
+
+
+def test_context_is_shown(world: World, stub: JudgeStub) -> None:
+    languages = "source-language=French,target-language=English"
+    judged(world, f"{stub.url()},source-before=1,source-after=1,{languages}")
+    whole = "\n".join(json.loads(q)["messages"][0]["content"] for q in stub.asked)
+    assert "from French into English" in whole
+    assert "Source, before it:\nla lampe\n\nSource:\nelle luit\n" in whole
+    assert "Source:\nla lampe\n\nSource, after it:\nelle luit\n" in whole
+    world.write("mine.jinja", "Translation to judge:\n{{ candidate }}\n{{ source }}?")
+    stub.asked.clear()
+    judged(world, f"{stub.url()},prompt=mine.jinja")
+    assert json.loads(next(iter(stub.asked)))["messages"][0]["content"].endswith("?")
+
+
+def test_the_expectation_of_a_model_is_that_of_a_plain_loop(world: World) -> None:
+    """Shares of all 101 answers, each with its end, by a forward pass for each."""
+    pytest.importorskip("transformers")
+    from support.causal import obvious, save
+
+    from lm.causal import open_causal_model
+
+    folder = Path("toy")
+    save(world.folder / folder, positions=2048)
+    judged(world, f"hf:{folder}")
+    opened = open_causal_model(folder)
+    end = opened.tokenizer.eos_token_id
+    answers = [[*ids, end] for ids in opened.encode([str(n) for n in range(101)])]
+    found = values(world)
+    for t, texts in enumerate(TEXTS[:2]):
+        for k, text in enumerate(texts):
+            question = judge_question(world.lines("dev.src")[t], text)
+            context = [opened.begin, *opened.encode([question])[0]]
+            log_probs = np.array([obvious(opened, context, ids) for ids in answers])
+            shares_ = np.exp(log_probs - log_probs.max())
+            mean = (shares_ * np.arange(101)).sum() / shares_.sum()
+            assert found[t][k] == pytest.approx(mean, abs=1e-4)
+
+
+def judge_question(source: str, text: str) -> str:
+    """The question for a rating, in a model without chats."""
+    from rerank.scorers.judge_forms import TEMPLATE
+
+    last = next(x for x in TEMPLATE.read_text().splitlines() if x.startswith("How well"))
+    return f"Source:\n{source}\n\nTranslation to judge:\n{text}\n\n{last}\n\nAnswer: "
