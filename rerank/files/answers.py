@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 from base64 import b64decode, b64encode
 from contextlib import suppress
 
@@ -22,19 +23,21 @@ class AnswerStore:
     """Answers by key, of one group of a cache; without a cache they are kept in memory alone.
 
     group: hex digits, the digest of what answers depend on beside their keys. Memory: the answers
-    and some 200 bytes each.
+    and some 200 bytes each. Threads may share it.
     """
 
     def __init__(self, cache: Cache | None, group: str) -> None:
         self._cache, self._group = cache, group
         self._name = secrets.token_hex(8)
         self._answers: dict[bytes, bytes] | None = None
+        self._lock = threading.RLock()
 
     def get(self, key: bytes) -> bytes | None:
         """The answer that was put last under a key; None if there is none."""
-        if self._answers is None:
-            self._answers = self._read()
-        return self._answers.get(key)
+        with self._lock:
+            if self._answers is None:
+                self._answers = self._read()
+            return self._answers.get(key)
 
     def __contains__(self, key: bytes) -> bool:
         """Whether there is an answer."""
@@ -42,14 +45,15 @@ class AnswerStore:
 
     def put(self, key: bytes, answer: bytes) -> None:
         """Keep an answer: it is on disk now, unless the cache cannot be written, or has none."""
-        if self.get(key) == answer:
-            return
-        if self._answers is not None:
-            self._answers[key] = answer
-        if self._cache is not None:
-            line = b" ".join([self._check(key, answer), b64encode(key), b64encode(answer)])
-            # of a line that was cut off the next one is no part
-            self._cache.append(self._group, self._name, b"\n" + line + b"\n")
+        with self._lock:
+            if self.get(key) == answer:
+                return
+            if self._answers is not None:
+                self._answers[key] = answer
+            if self._cache is not None:
+                line = b" ".join([self._check(key, answer), b64encode(key), b64encode(answer)])
+                # of a line that was cut off the next one is no part
+                self._cache.append(self._group, self._name, b"\n" + line + b"\n")
 
     def _read(self) -> dict[bytes, bytes]:
         """The answers of all processes so far."""

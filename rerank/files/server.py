@@ -135,21 +135,21 @@ class Server:
         results = queue.SimpleQueue[tuple[int, Result | Exception] | None]()
 
         def work() -> None:
-            with suppress(StopIteration):  # nothing is waiting
-                while not stopped.is_set():
+            number = 0
+            while not stopped.is_set():
+                try:
                     with one:
                         number, request = next(waiting)
-                    try:
-                        results.put((number, self._answer(path, number, request, read, stopped)))
-                    except PassingError:  # another request failed, and this one is given up
-                        break
-                    except Exception as fault:
-                        stopped.set()
-                        if isinstance(fault, RerankError):
-                            fault.args = (self.redacted(str(fault)),)
-                        if isinstance(fault, ServerError):
-                            fault.number = number
-                        results.put((number, fault))
+                    results.put((number, self._answer(path, number, request, read, stopped)))
+                except (StopIteration, PassingError):  # none is left, or another one has failed
+                    break
+                except Exception as fault:  # of the next request, too
+                    stopped.set()
+                    if isinstance(fault, RerankError):
+                        fault.args = (self.redacted(str(fault)),)
+                    if isinstance(fault, ServerError):
+                        fault.number = number
+                    results.put((number, fault))
             results.put(None)
 
         threads, faults = self._threads, dict[int, Exception]()

@@ -149,14 +149,18 @@ class ServerEngine:
                 passages.setdefault(passage.whole, {})[passage.key] = passage
         texts = [*passages]
 
-        def read(n: int, echo: EchoedText) -> list[tuple[bytes, list[float]]]:
-            return [(key, passage.log_probs(echo)) for key, passage in passages[texts[n]].items()]
+        def read(n: int, echo: EchoedText) -> int:
+            """How many tokens were scored; what was answered is kept before more is asked."""
+            scored = 0
+            for key, passage in passages[texts[n]].items():
+                numbers = passage.log_probs(echo)
+                self._answers.put(key, repr(sum(numbers)).encode())
+                scored += len(numbers)
+            return scored
 
         try:
-            for answer in self.completions.answers(texts, read):
-                for key, numbers in answer:
-                    self._answers.put(key, repr(sum(numbers)).encode())
-                    self.counts.tokens += len(numbers)
+            for scored in self.completions.answers(texts, read):
+                self.counts.tokens += scored
         except TextError as fault:
             place = next(iter(passages[texts[fault.number]].values())).place
             raise RerankError(f"{self.label}: the server {fault} ({place})") from None

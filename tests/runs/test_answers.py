@@ -62,8 +62,10 @@ def test_half_and_damaged_records_are_ignored_and_harm_no_other(tmp_path: Path) 
 
 
 def test_stores_that_append_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    shared = store(tmp_path)
+
     def work(n: int) -> None:
-        own = store(tmp_path)
+        own = shared if n < 2 else store(tmp_path)
         for key in KEYS[n::4]:
             own.put(key, key * 2)
 

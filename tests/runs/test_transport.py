@@ -137,6 +137,20 @@ def test_after_a_fault_for_good_those_in_flight_are_waited_for_and_no_other_is_b
         assert (fault.value.number, fault.value.status, len(came)) == (0, 400, 3)
 
 
+def test_a_fault_of_what_makes_the_requests_is_raised() -> None:
+    def requests() -> Iterator[dict[str, object]]:
+        yield {"n": 1}
+        raise ValueError("no more")
+
+    def script(connection: socket.socket, _: int) -> None:
+        answer(connection, body=body_of(connection).decode())
+
+    with listening(script) as (url, _):
+        server = Server(url, key=None, seconds=5, retries=0, threads=3)
+        with pytest.raises(ValueError, match="no more"):
+            [*server.answers("/p", requests(), lambda _, answer: answer)]
+
+
 def test_a_generator_that_is_closed_ends_at_once() -> None:
     def script(connection: socket.socket, n: int) -> None:
         body_of(connection)
