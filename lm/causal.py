@@ -75,6 +75,15 @@ class CausalModel:
         )["input_ids"]
         return ids
 
+    def turn(self, text: str) -> str:
+        """A text as the turn of a user, and the begin of the answer; errors of any kind.
+
+        The tokenizer's template of chats may be a stranger's.
+        """
+        turns = [{"role": "user", "content": text}]
+        settings = {"tokenize": False, "add_generation_prompt": True}
+        return str(self.tokenizer.apply_chat_template(turns, **settings))
+
     def special_token(self, texts: Sequence[str]) -> str | None:
         """The first special token in texts, or another added one that is no word, as `<think>`.
 

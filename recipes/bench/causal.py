@@ -1,11 +1,14 @@
 """Time `--lm NAME=hf:DIR` against scripts that score the same candidates with transformers.
 
     python recipes/bench/causal.py --lm DIR --kbest LIST [--sentences 8] [--top 100] [--prompt 500]
+    python recipes/bench/causal.py --lm DIR --kbest LIST --rating [--sentences 2] [--top 10]
 
 The scores are log p of every candidate after the first candidates of all earlier sentences of the
 document (the whole list is one document); with --prompt, after that many tokens, as of a prompt,
-which are made of other lists. *loop*: one forward pass for each candidate with its
-whole context, which is what one would write first. *padded*: batches of candidates, sorted by
+which are made of other lists. With --rating what is scored are the 101
+answers to the question of a judge for a rating of each candidate, the first one of its list as
+source. *loop*: one forward pass for each candidate with its whole context, which is what one would
+write first. *padded*: batches of candidates, sorted by
 length and padded, each with its whole context; logits of the candidates' tokens alone. *cached*:
 batches of padded candidates after the key–value pairs of the context, which are computed once a
 sentence and shared: what a good engineer writes in an hour. All in one process with the same
@@ -36,6 +39,10 @@ from lm.causal import (
     trees_of,
 )
 from lm.trie import Candidates
+from rerank.scorers.judge_forms import FORMS, TEMPLATE
+from rerank.scorers.judge_models import answers_in_tokens, question_in_tokens
+from rerank.scorers.judge_options import VARIABLES
+from rerank.scorers.templates import Template
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids
 Scores = list[NDArray[np.float64]]  # log-probabilities of the candidates, an array each task
@@ -183,6 +190,20 @@ def tasks_of(
     return tasks
 
 
+def tasks_of_rating(opened: CausalModel, lists: Sequence[list[str]]) -> list[Task]:
+    """Questions of a judge about the candidates of lists, and the possible answers."""
+    template, form = Template(TEMPLATE, VARIABLES), FORMS["rating"]
+    answers = answers_in_tokens(opened, form)
+    tasks: list[Task] = []
+    for source, *texts in lists:
+        for text in texts:
+            values = {name: "" for name in VARIABLES}
+            values |= {"form": form.name, "source": source, "candidate": text}
+            question = question_in_tokens(opened, template.rendered(values, "bench"))
+            tasks.append((tuple(question), answers))
+    return tasks
+
+
 def farthest(some: Scores, others: Scores) -> float:
     """The largest difference of two scores of a candidate."""
     return max(float(np.abs(a - b).max()) for a, b in zip(some, others, strict=True))
@@ -196,6 +217,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=8)
     parser.add_argument("--top", type=int, default=100)
     parser.add_argument("--prompt", type=int, help="tokens before each list")
+    parser.add_argument("--rating", action="store_true", help="answers to questions of a judge")
     parser.add_argument("--runs", type=int, default=3, help="of all but the loop, which runs once")
     options = parser.parse_args()
     opened = open_causal_model(options.lm)
@@ -206,6 +228,8 @@ def main() -> None:
     lists = read(options.kbest, wanted, options.top)
     others = [own[0] for own in lists[options.sentences :]]
     tasks = tasks_of(opened, lists[: options.sentences], others, prompt)
+    if options.rating:
+        tasks = tasks_of_rating(opened, lists)
     contexts = [CausalContext(ids) for ids, _ in tasks]
     hypotheses = sum(len(candidates) for _, candidates in tasks)
     tokens = sum(len(c) for _, candidates in tasks for c in candidates)

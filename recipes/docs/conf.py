@@ -38,7 +38,7 @@ CHAPTERS = {  # pages of the sidebar
         "recipes/docs/plug-in",
     ),
     "Guides": (
-        *(f"recipes/docs/{name}" for name in ("formats", "scorers", "tuning", "search")),
+        *(f"recipes/docs/{name}" for name in ("formats", "scorers", "judges", "tuning", "search")),
         *(f"recipes/studies/{name}/README" for name in ("systems", "mbr")),
         *(f"recipes/adapters/{name}/README" for name in ("moses", "llm", "hf")),
         *(f"recipes/adapters/{name}/README" for name in ("estimators", "plugin", "cluster")),

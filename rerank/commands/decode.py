@@ -65,11 +65,12 @@ class DecodingOutput:
     )
     table: str | None = optional_file(
         "Table with a line for each sentence: document, segment, engine, text, score, "
-        "agreement, defects.\n\n"
+        "agreement, defects, errors.\n\n"
         "Cells are divided by TABs, under headings. Segments count from 0 in their document; "
         "engine: of --systems, or the name of a merged list; agreement: mean chrF2 against "
         "the other candidates; defects: with --defects avoid, how many candidates are no "
-        "translations, by kind. Cells have no quotes; TABs and line ends in them are spaces. "
+        "translations, by kind; errors: what a judge of --scorer with form=errors has found in the "
+        "text. Cells have no quotes; TABs and line ends in them are spaces. "
         "Lines with # in front, before the headings, have the command, the version and "
         "digests of the inputs.",
     )
@@ -229,12 +230,13 @@ class _Writer:
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
-        from rerank.runs.results import DocumentResult, write_list
+        from rerank.runs.results import TABLE, DocumentResult, write_list
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        rows: Iterable[str] = (tsv_line([name, t, *[None] * 5]) for t in range(len(kbest)))
+        empty = [None] * (len(TABLE) - 2)
+        rows: Iterable[str] = (tsv_line([name, t, *empty]) for t in range(len(kbest)))
         if features is not None:
             result, rows = self._explained(kbest, features, result, weights)
             self.agreement.add(kbest, features, result.choices)
@@ -275,7 +277,7 @@ class _Writer:
                     first, self.entries = self.entries, {}
                     line = to_line(record | ({"run": first} if first else {}))
                     self.files["trace"].write(line)
-            return trace.result, trace.table(run.systems) if "table" in self.files else ()
+            return trace.result, trace.table(run.systems, counts) if "table" in self.files else ()
 
     def result(self, search: Search, weights: WeightsFile, announce: Printer) -> CorpusResult:
         """The result of all documents, with its signature."""

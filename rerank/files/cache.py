@@ -132,6 +132,7 @@ class Cache:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
                 os.fsync(file.fileno())
             self._grow(path, len(data))
+            self.saved += 1
         except OSError as fault:
             self._give_up(fault)
 

@@ -53,6 +53,7 @@ class Choice:
     outputs: Mapping[str, str] | None = None
     terms: Sequence[tuple[str, str, bool]] = ()
     defects: Mapping[str, int] = field(default_factory=dict)
+    errors: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     programs: Sequence[Mapping[str, Any]] = ()

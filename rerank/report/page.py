@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -43,8 +44,8 @@ def _template() -> Template:
     )
     signed = partial(_figure, form="+")
     environment.filters.update(visible=visible, signed=signed, figure=_figure, p=p_text, name=_name)
-    environment.globals.update(runs=_runs, names=NAMES, sign=sign, direction=direction)
-    environment.globals.update(significant=SIGNIFICANT, least=LEAST, mixed=MIXED)
+    environment.globals.update(runs=_runs, marked=marked, sign=sign, direction=direction)
+    environment.globals.update(names=NAMES, significant=SIGNIFICANT, least=LEAST, mixed=MIXED)
     return environment.get_template("report.html")
 
 
@@ -131,6 +132,26 @@ def _runs(before: str, after: str) -> list[tuple[str, str]]:
         for kind, text in ([("same", old)] if old == new else [("del", old), ("ins", new)])
         if text
     ]
+
+
+def marked(text: str, errors: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Parts of a text in order, each with what an error in it is; '' for parts without one.
+
+    An error whose words are not in the text, or in another error, stands behind it, in quotes.
+    """
+    spans, behind = list[tuple[int, int, str]](), list[tuple[str, str]]()
+    for error in errors:
+        kind = f"{error['severity']}, {error['category']}"
+        begin, end = (at := text.find(error["span"])), at + len(error["span"])
+        if begin < 0 or begin == end or any(begin < b and a < end for a, b, _ in spans):
+            behind.append((kind, f"“{error['span']}”" if error["span"] else "…"))
+        else:
+            spans.append((begin, end, kind))
+    parts, at = list[tuple[str, str]](), 0
+    for begin, end, kind in sorted(spans):
+        parts += [("", text[at:begin]), (kind, text[begin:end])]
+        at = end
+    return [(kind, visible(part)) for kind, part in [*parts, ("", text[at:]), *behind] if part]
 
 
 def _name(text: str) -> Markup:

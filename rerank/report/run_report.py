@@ -60,7 +60,7 @@ class ChangedSentence:
     choice in its list, from 0; alone: the text without context, if it is another; added: what each
     feature adds to the lead over the baseline, empty where that is not known; engines: systems
     whose output it is; chrf: gain in sentence chrF2, None without references; others: texts of
-    other outputs.
+    other outputs; errors: what judges have found in the chosen text.
     """
 
     number: int
@@ -76,6 +76,7 @@ class ChangedSentence:
     engines: Sequence[str]
     chrf: float | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+    errors: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,6 +519,7 @@ def reported_documents(
                     choice.over_first,
                     choice.systems or (),
                     others={name: text[line].decode() for name, text in decoding.others.items()},
+                    errors=choice.errors,
                 )
             )
     searches = {} if summary is None else {x["id"]: x for x in summary["documents"]}

@@ -23,6 +23,8 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
   that computes the utility of a search;
 - `defects`: with `--defects avoid`, of which kinds candidates of the sentence are that are no
   translations, and how many;
+- `errors`: what judges of the form errors have found in the choice: `judge`, `span`, `category` and
+  `severity` of each;
 - `terms`: with `--glossary`, those of the source sentence, each `[term, translations, kept]`;
 - `run`: of the first line, what made the file: `rerank`, its version, `command`, a line for a
   shell, and `inputs`, name and digest of each file that was read;
@@ -73,7 +75,7 @@ Array = NDArray[np.float64]
 NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
 NOTHING_STATED: Mapping[str, object] = MappingProxyType({})
 # of `decode --table`
-TABLE = ("document", "segment", "engine", "text", "score", "agreement", "defects")
+TABLE = ("document", "segment", "engine", "text", "score", "agreement", "defects", "errors")
 _DIRECTIONS = {
     Direction.REVERSED: "from the last sentence to the first",
     Direction.BOTH: "of models in both directions",
@@ -412,20 +414,26 @@ class Trace:
             by_scorers = {key: by_sentence[s] for key, by_sentence in counted.items()}
             yield {**record, **by_scorers, **stated}
 
-    def table(self, systems: Mapping[str, str]) -> Iterator[str]:
-        """The lines of `decode --table`, with empty cells for a sentence without candidates."""
+    def table(
+        self, systems: Mapping[str, str], counted: Mapping[str, Sequence[object]]
+    ) -> Iterator[str]:
+        """The lines of `decode --table`, with empty cells for a sentence without candidates.
+
+        systems, counted: as of `records`.
+        """
         from rerank.metrics.agreement import chosen_agreement  # numba
 
-        records = {record["sentence"]: record for record in self.records(systems)}
+        records = {r["sentence"]: r for r in self.records(systems, counted=counted)}
         rows = self.document.chosen_rows(self.result.choices).tolist()
         values = chosen_agreement(self.kbest, votes_of(self.kbest), rows)
         agreement = dict(zip(records, values, strict=True))
         for t, defects in enumerate(defects_of(self.kbest)):
-            cells: list[object] = [None] * 5
+            cells: list[object] = [None] * (len(TABLE) - 2)
             if record := records.get(t):
                 engines = ", ".join(record.get("systems", ()))
                 cells = [engines, record["texts"]["chosen"], record["total"], agreement.get(t)]
                 cells.append(", ".join(f"{kind} {n}" for kind, n in defects.items()))
+                cells.append("; ".join(map(error_text, record.get("errors", ()))))
             yield tsv_line([self.document.name, t, *cells])
 
     def _alone(self, row: int, first: int, stop: int) -> dict[str, object] | None:
@@ -439,6 +447,11 @@ class Trace:
         lead = 0.0 if best == row else finite(float(totals[best] - totals[row]))
         text = self.kbest.text(best).decode()
         return {"chosen": int(self.kbest.ranks[best]), "text": text, "lead": lead}
+
+
+def error_text(error: Mapping[str, str]) -> str:
+    """`major accuracy: the words`, of an error that a judge has found."""
+    return f"{error['severity']} {error['category']}: {error['span']}"
 
 
 class ModelUse:

@@ -316,9 +316,17 @@ def _list_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
 def counted(
     scorers: Sequence[FeatureSource], kbest: KBest, choices: Sequence[int]
 ) -> dict[str, Sequence[object]]:
-    """What traces say of the choices of a document, as all scorers count them."""
-    counts = [scorer.count(kbest, choices) for scorer in scorers]
-    return {key: by_sentence for entries in counts for key, by_sentence in entries.items()}
+    """What traces say of the choices of a document, as all scorers count them.
+
+    Lists of several scorers under one key are joined.
+    """
+    counts: dict[str, Sequence[Any]] = {}
+    for scorer in scorers:
+        new: Mapping[str, Sequence[Any]] = scorer.count(kbest, choices)
+        for key in new.keys() & counts.keys():
+            new = {**new, key: [[*a, *b] for a, b in zip(counts[key], new[key], strict=True)]}
+        counts |= new
+    return counts
 
 
 # Features in contexts that no path through the lists has

@@ -14,8 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -56,6 +58,7 @@ from rerank.values import Key, settings, split
 VERSION = 1  # of questions and of what answers are worth
 BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
 WRITTEN = {"errors": 120.0, "ranking": 40.0}  # tokens of an answer, about; of other forms 4
+_UNKNOWN_KEY = re.compile(r".*,([A-Za-z_-]+)=[^,/]*", re.DOTALL)
 _Progress = Callable[..., Iterable[Any]]
 
 
@@ -69,7 +72,12 @@ class Judge(Estimator):
         try:
             rest, given = split(argument, keys)
             self.settings = own = JudgeSettings(**settings(given, keys, None, None))
+            if unknown := _UNKNOWN_KEY.fullmatch(rest):
+                near = get_close_matches(unknown[1], keys, 1)
+                hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(keys)}"
+                raise ValueError(f"no key {unknown[1]}=; {hint}")
             own.check(server=rest.startswith(SERVER))
+            self._extra = _object_of(own.request) if own.request else {}
             if rest.startswith(SERVER):
                 url_of(rest.removeprefix(SERVER))
             elif not rest.startswith(HUGGING_FACE):
@@ -88,11 +96,10 @@ class Judge(Estimator):
         self.title = f"{name} ({own.form})"
         self.facts: dict[str, object] = {"program": self.title, "version": str(VERSION)}
         self.languages = {name: getattr(own, name) for name in LANGUAGES}
-        identity = (VERSION, own.form, self.template.digest, self.model.facts, self.languages)
-        self.group = hashlib.sha256(repr(("answers", *identity)).encode()).hexdigest()
         worth = (own.passes, own.mean, own.seed, own.top, own.margin, own.reference)
         shown_ = (own.source, own.before, own.source_before, own.source_after)
-        facts = (self.group, worth, shown_, own.window, own.stride)
+        asked = self.template.digest, self.languages, own.window, own.stride
+        facts = (self._facts, worth, shown_, asked)
         self.digest = hashlib.sha256(repr(facts).encode()).hexdigest()
         self.signature = f"{self.title}={self.digest[:LENGTH]}"
         self.side_information = ("source",) if own.source else ()
@@ -124,14 +131,20 @@ class Judge(Estimator):
             tokens=own.tokens,
             temperature=temperature,
             schema=own.schema,
-            extra=_object_of(own.request) if own.request else {},
+            extra=self._extra,
         )
 
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
         """Keep answers in a cache; of_models: what a model of a folder runs on."""
-        self.cache, self._store = cache, AnswerStore(cache, self.group)
         if isinstance(self.model, LocalModel):
             self.model.machine = of_models or {}
+        group = hashlib.sha256(repr(self._facts).encode()).hexdigest()
+        self.cache, self._store = cache, AnswerStore(cache, group)
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        """What answers depend on beside their questions."""
+        return VERSION, self.settings.form, self.model.facts
 
     def answers(self, document: str) -> Judge:
         """The judge itself, whose answers are known by their questions."""

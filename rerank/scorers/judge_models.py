@@ -24,8 +24,9 @@ from rerank.scorers.cached_scores import digest
 from rerank.scorers.judge_forms import Form
 
 if TYPE_CHECKING:
-    from lm.causal import CausalEngine, Tree
+    from lm.causal import CausalEngine, CausalModel
 
+_AT_ONCE = 64  # questions between two that are kept
 _TOP = 20  # log-probabilities of a token, the most that servers give
 _MOST_CHARACTERS = 1 << 16  # of an answer
 
@@ -173,7 +174,13 @@ class LocalModel:
         self._engine: CausalEngine | None = None
         if not folder.is_dir():
             raise InputError(f"{folder}: expected the folder of a Hugging Face model, found none")
-        self.facts = ("folder", 1, folder_digest(folder, None), self._tokens)
+        self._digest = folder_digest(folder, None)
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What answers depend on: model and arithmetic."""
+        arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
+        return ("folder", 1, self._digest, self._tokens, *arithmetic)
 
     def ask(self, prompts: Iterable[Prompt], heard: Heard) -> Iterator[tuple[int, Answer]]:
         """The answer to each prompt, with its number; heard: called with each."""
@@ -183,27 +190,25 @@ class LocalModel:
             yield n, answer
 
     def _answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
+        from lm.causal import CausalContext, trees_of
+        from lm.trie import Candidates
+
         engine = self._opened()
-        ids = [self._ids(engine, prompt.text) for prompt in prompts]
+        questions = [self._tokens_of(engine.model, prompt.text) for prompt in prompts]
         if not self._form.answers:
-            for n, tokens in enumerate(ids):
+            for n, tokens in enumerate(questions):
                 yield n, self._written(engine, tokens)
             return
-        answers, trees = [*self._form.answers], self._trees(engine)
-        values = np.array([self._form.answers[answer] for answer in answers])
-        from lm.causal import CausalContext
-
-        for begin in range(0, len(ids), 64):
-            part = ids[begin : begin + 64]
+        trees = trees_of(Candidates.of([answers_in_tokens(engine.model, self._form)]))
+        names, values = [*self._form.answers], np.array([*self._form.answers.values()])
+        for begin in range(0, len(questions), _AT_ONCE):
+            part = questions[begin : begin + _AT_ONCE]
             scores = engine.scores([(CausalContext(tuple(tokens)), trees) for tokens in part])
             for n, (tokens, log_probs) in enumerate(zip(part, scores, strict=True), begin):
-                shares = np.exp(log_probs)
-                known = float(shares.sum())
-                if not known > 0:
-                    raise RerankError(f"{self._option}: no possible answer has a probability")
-                best = answers[int(np.argmax(shares))]
-                value, missing = float(shares @ values) / known, max(0.0, 1.0 - known)
-                said = Answer(text=best, read=len(tokens), written=0)
+                shares = np.exp(log_probs - log_probs.max())
+                missing = max(0.0, 1.0 - float(np.exp(np.logaddexp.reduce(log_probs))))
+                said = Answer(text=names[int(shares.argmax())], read=len(tokens), written=0)
+                value = float(shares @ values / shares.sum())
                 yield n, said | Answer(value=value, missing=missing)
 
     def _opened(self) -> CausalEngine:
@@ -229,52 +234,32 @@ class LocalModel:
                 raise InputError(f"{self._folder}: {fault}") from None
         return self._engine
 
-    def _trees(self, engine: CausalEngine) -> list[Tree]:
-        """The possible answers as one tree, each with the token that ends it."""
-        from lm.causal import trees_of
-        from lm.trie import Candidates
-
-        end = self._end(engine)
-        answers = engine.model.encode([*self._form.answers])
-        return trees_of(Candidates.of([[[*ids, end] for ids in answers]]))
-
-    def _end(self, engine: CausalEngine) -> int:
-        """The token that ends an answer: eos, or that which parts texts."""
-        eos = engine.model.tokenizer.eos_token_id
-        end = engine.model.begin if eos is None else eos
-        if end < 0:
-            raise InputError(
-                f"{self._folder}: its tokenizer has neither an eos nor a bos token, which would "
-                "end an answer; give another model"
-            )
-        return int(end)
-
-    def _ids(self, engine: CausalEngine, text: str) -> list[int]:
-        """Tokens of a question as a user's turn, or of a text where the model has no chats."""
-        model = engine.model
-        if not model.tokenizer.chat_template:
-            return [model.begin, *model.encode([f"{text}\nAnswer: "])[0]]
-        if token := model.special_token([text]):
+    def _tokens_of(self, model: CausalModel, text: str) -> list[int]:
+        """Tokens of a question, which leaves room for an answer; InputError or RerankError."""
+        if model.tokenizer.chat_template and (token := model.special_token([text])):
             raise RerankError(
                 f"{self._option}: expected texts without the special tokens of chats, found "
                 f"{token!r}; take it out of the texts"
             )
-        turns = [{"role": "user", "content": text}]
-        settings = {"tokenize": False, "add_generation_prompt": True}
-        turn = str(model.tokenizer.apply_chat_template(turns, **settings))
-        ids = model.encode([turn], special=True)[0]
-        if len(ids) + 8 > model.positions:
+        try:
+            tokens = question_in_tokens(model, text)
+        except Exception as fault:  # of any kind, of a template of chats
+            raise InputError(
+                f"{self._folder}: the template of chats of its tokenizer fails: "
+                f"{' '.join(str(fault).split())}; copy the tokenizer from the model's own folder"
+            ) from None
+        if len(tokens) + self._form.tokens > model.positions:
             raise RerankError(
-                f"{self._option}: a question has {len(ids):,} tokens, the model "
-                f"{model.positions:,} positions; show fewer sentences"
+                f"{self._option}: a question has {len(tokens):,} tokens, the model "
+                f"{model.positions:,} positions; show fewer sentences, or take another model"
             )
-        return ids
+        return tokens
 
     def _written(self, engine: CausalEngine, ids: Sequence[int]) -> Answer:
         """What the model writes; '' if it does not end within the tokens."""
         import torch
 
-        model, tokenizer, end = engine.model.model, engine.model.tokenizer, self._end(engine)
+        model, tokenizer, end = engine.model.model, engine.model.tokenizer, end_of(engine.model)
         with torch.no_grad():
             given = torch.tensor([ids], device=engine.backend.device)
             written = model.generate(
@@ -288,6 +273,30 @@ class LocalModel:
         ended = bool(written) and written[-1] == end
         text = tokenizer.decode(written, skip_special_tokens=True) if ended else ""
         return Answer(text=text, read=len(ids), written=len(written))
+
+
+def question_in_tokens(model: CausalModel, text: str) -> list[int]:
+    """Tokens of a question as a user's turn, or of a text where the model has no chats."""
+    if model.tokenizer.chat_template:
+        return model.encode([model.turn(text)], special=True)[0]
+    return [model.begin, *model.encode([f"{text}\nAnswer: "])[0]]
+
+
+def answers_in_tokens(model: CausalModel, form: Form) -> list[list[int]]:
+    """Tokens of the possible answers, each with that which ends it."""
+    return [[*ids, end_of(model)] for ids in model.encode([*form.answers])]
+
+
+def end_of(model: CausalModel) -> int:
+    """The token that ends an answer: eos, or that which parts texts; InputError without one."""
+    eos = model.tokenizer.eos_token_id
+    end = model.begin if eos is None else int(eos)
+    if end < 0:
+        raise InputError(
+            "judge:hf: the tokenizer has neither an eos nor a bos token, which would end an "
+            "answer; give another model"
+        )
+    return end
 
 
 def packed(answer: Answer) -> bytes:

@@ -24,7 +24,7 @@ from rerank.values import (
 FORMS = ("rating", "grade", "errors", "ranking", "pair")
 OF_ONE = ("rating", "grade", "errors")  # forms of questions about one candidate
 # weights beside agreement, in chrF of 0 to 100, by recipes/studies/judges
-PRESETS = {"rating": 1.0, "grade": 1.0, "errors": 4.0, "ranking": 30.0, "pair": 30.0}
+PRESETS = {"rating": 2.0, "grade": 2.0, "errors": 4.0, "ranking": 60.0, "pair": 60.0}
 LANGUAGES = ("source_language", "target_language")
 VARIABLES = (
     *("form", "source", "sources_before", "sources_after", "candidates_before", "reference"),

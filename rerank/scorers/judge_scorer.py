@@ -208,7 +208,7 @@ class JudgeScorer(FeatureSource):
         return asked
 
     def count(self, kbest: KBest, choices: Sequence[int]) -> Mapping[str, Sequence[object]]:
-        """`NAMEerrors`: the errors of each choice, of the form `errors`."""
+        """`errors` of each choice, of the form of this name, with the judge's name."""
         if self.judge.settings.form != "errors" or not kbest.n:
             return {}
         problem, order = self._problem("", kbest), self.order or 0
@@ -216,7 +216,7 @@ class JudgeScorer(FeatureSource):
             problem.errors(t, tuple(choices[max(0, t - order) : t]), k)
             for t, k in enumerate(choices)
         ]
-        return {f"{self.name}errors": found}
+        return {"errors": [[{"judge": self.name, **e} for e in errors] for errors in found]}
 
     def report(self) -> str:
         """`judge: 1,200 answers of gpt (rating) in 31.5 s, …`."""

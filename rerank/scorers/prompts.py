@@ -155,10 +155,8 @@ class PromptProblem(CausalProblem):
         """A prompt as a user's turn of a chat, or as it is."""
         if not self.window.chat:
             return text
-        turns, tokenizer = [{"role": "user", "content": text}], self.model.tokenizer
-        settings = {"tokenize": False, "add_generation_prompt": True}
         try:
-            return str(tokenizer.apply_chat_template(turns, **settings))
+            return self.model.turn(text)
         except Exception as fault:  # of any kind: the template of a folder may be a stranger's
             raise InputError(
                 f"{self.label}: the template of chats of its tokenizer fails: {reason_of(fault)}; "

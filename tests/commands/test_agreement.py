@@ -231,7 +231,16 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     ]
     assert re.fullmatch(r"# rerank [\d.]+(; (s\d|docs) sha256:[0-9a-f]{8}){4}", made)
     header, *rows = (line.split("\t") for line in table)
-    assert header == ["document", "segment", "engine", "text", "score", "agreement", "defects"]
+    assert header == [
+        "document",
+        "segment",
+        "engine",
+        "text",
+        "score",
+        "agreement",
+        "defects",
+        "errors",
+    ]
     assert [row[:2] for row in rows] == [["d 1", "0"], ["d 1", "1"], ["e", "0"], ["e", "1"]]
     assert [row[3] for row in rows] == world.lines("out")
     assert [row[2] for row in rows] == ["A one, B", "B, C", "A one, B, C", "B, C"]
@@ -255,7 +264,7 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     world.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0]})
     world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.json --out out --table out.tsv")
     rows = [line.split("\t") for line in world.lines("out.tsv")[3:]]
-    assert rows[1] == ["x", "1", *[""] * 5]
+    assert rows[1] == ["x", "1", *[""] * 6]
     assert [[row[2], row[3]] for row in rows] == [["", text] for text in world.lines("out")]
     for t, row in enumerate(rows):  # also of lists with scores
         own = [x.split(" ||| ")[1] for x in world.lines("dev.kbest") if x.startswith(f"{t} |")]

@@ -4,6 +4,8 @@ import itertools
 import json
 import math
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.judge import FAULTS, READ, JudgeStub, opinion, shown
-from support.world import DECODE, EVALUATE, TUNE, World
+from support.world import DECODE, EVALUATE, ROOT, TUNE, World
 
+from rerank.report.page import marked
 from rerank.scorers.judge import aggregated
 from rerank.scorers.judge_forms import FORMS, errors_of
 
@@ -304,13 +307,33 @@ def test_errors_are_weighed_as_mqm(text: str, penalty: float | None) -> None:
     assert FORMS["errors"].read(text, 1) == (None if penalty is None else [-penalty])
 
 
-def test_a_trace_has_the_errors_of_the_choices(world: World, stub: JudgeStub) -> None:
-    world.ok(f"{ASKED} --scorer j=judge:{stub.url()},form=errors --trace t.jsonl")
+def test_trace_table_and_page_show_the_errors_of_the_choices(world: World, stub: JudgeStub) -> None:
+    judge = f"--scorer j=judge:{stub.url()},form=errors"
+    world.ok(f"{ASKED} {judge} --trace t.jsonl --table t.tsv --out o.txt".replace("--out -", ""))
     found = [json.loads(line) for line in world.lines("t.jsonl")]
-    stated = [s for line in found for s in line.get("sentences", [])]
-    for sentence in stated:
-        words = [w for w in sentence["text"].split() if opinion(w) > 50]
-        assert [e["span"] for e in sentence["jerrors"]] == words
+    cells = [line.split("\t")[-1] for line in world.lines("t.tsv") if line[0] != "#"]
+    for sentence, cell in zip(found, cells[1:], strict=True):
+        words = [w for w in sentence["texts"]["chosen"].split() if opinion(w) > 50]
+        assert [error["span"] for error in sentence["errors"]] == words
+        assert cell == "; ".join(f"major accuracy: {word}" for word in words)
+    page = world.ok("report --trace t.jsonl --docs dev.docs --out -").out
+    word = next(w for s in found if s["chosen"] != s["first"] for w in [s["errors"][0]["span"]])
+    assert f"<mark>{word}</mark> <small>(major, accuracy)</small>" in page
+
+
+@pytest.mark.parametrize(
+    ("spans", "parts"),
+    [
+        (["lamp"], ["the ", "+lamp", " is lit"]),
+        (["is lit", "the"], ["+the", " lamp ", "+is lit"]),
+        (["lamp is", "is lit"], ["the ", "+lamp is", " lit", "+“is lit”"]),
+        (["sun", ""], ["the lamp is lit", "+“sun”", "+…"]),
+    ],
+)
+def test_errors_are_marked_at_their_words(spans: list[str], parts: list[str]) -> None:
+    errors = [{"span": span, "category": "accuracy", "severity": "major"} for span in spans]
+    found = marked("the lamp is lit", errors)
+    assert ["+" * bool(kind) + part for kind, part in found] == parts
 
 
 def test_a_judge_is_a_metric_an_objective_and_a_utility(world: World, stub: JudgeStub) -> None:
@@ -329,6 +352,19 @@ def test_a_judge_is_a_metric_an_objective_and_a_utility(world: World, stub: Judg
     mbr = world.ok(f"{ASKED} --search mbr:utility={judge},form=grade")
     assert len(mbr.lines) == 4
     assert any("A right translation, by a person:\\na lamp burns" in q for q in stub.asked)
+
+
+def test_the_page_of_judges_can_be_followed(
+    world: World, stub: JudgeStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "recipes" / "docs" / "judges.md").read_text(encoding="utf-8")
+    make, *blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    subprocess.run([sys.executable, ROOT / make.split()[1], "three-engines"], check=True)
+    monkeypatch.chdir("three-engines")
+    server = stub.url().removeprefix("openai:").partition(",")[0]
+    for line in "".join(blocks).replace("\\\n", " ").splitlines():
+        world.ok(line.replace("http://127.0.0.1:8000/v1", server).removeprefix("rerank "))
+    assert "<mark>" in Path("report.html").read_text(encoding="utf-8")
 
 
 def test_context_is_shown(world: World, stub: JudgeStub) -> None:
