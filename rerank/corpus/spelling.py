@@ -27,9 +27,6 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 
 _UNESCAPE = "Moses' deescape-special-chars.perl"
-_UNESCAPE_ALL = (
-    """python3 -c 'import html, sys; sys.stdout.writelines(map(html.unescape, sys.stdin))'"""
-)
 _PART = 1 << 20  # bytes that are looked at together
 _ESCAPES = {  # & first, as Moses has it
     b"&": b"&amp;",
@@ -131,8 +128,8 @@ def note_spelling(
             escape, lines = escaped
             of_moses, cures = escape in _CHARACTERS, list[str]()
             if of_moses or not (of_lists and is_first):
-                tool = f" {_UNESCAPE}" if of_moses else f": {_UNESCAPE_ALL}"
-                cures.append(f"unescape the {name} with{tool}")
+                tool = _UNESCAPE if of_moses else "html.unescape of Python"
+                cures.append(f"unescape the {name} with {tool}")
             if of_lists and (of_moses or is_first):
                 to = f"--escape {'none' if is_first else 'moses'} --to moses --out NEW"
                 cures.append(f"write the list with: rerank convert --kbest {quote(source)} {to}")
