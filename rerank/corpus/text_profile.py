@@ -141,18 +141,14 @@ class TextProfile:
                 text = " ".join(words)
                 self.ends[0].append(text[:_END])
                 self.ends[1].append(text[-_END:])
-                self._count_scripts(words)
+                others = [word for word in words if not word.isascii()]
+                for script, (pattern, _) in _SCRIPTS.items() if others else ():
+                    sizes = [n for word in others if (n := len(pattern.findall(word)))]
+                    self.counts["characters", script] += sum(sizes)
+                    self.counts["words", script] += len(sizes)
+                    self.counts["lines", script] += bool(sizes)
                 if self.attached is None and _ATTACHED.search(words[-1]):
                     self.attached = number
-
-    def _count_scripts(self, words: Iterable[str]) -> None:
-        """Count characters of scripts without spaces, their words, and the line if it has any."""
-        others = [word for word in words if not word.isascii()]
-        for script, (pattern, _) in _SCRIPTS.items() if others else ():
-            sizes = [n for word in others if (n := len(pattern.findall(word)))]
-            self.counts["characters", script] += sum(sizes)
-            self.counts["words", script] += len(sizes)
-            self.counts["lines", script] += bool(sizes)
 
     def share(self, kind: str, value: str = "") -> float:
         """The share of the lines with a sign."""

@@ -150,19 +150,17 @@ def announce_work(
             unit += " for each history" * bool(unit)
         else:
             texts *= len(scorer.columns) + (passes if scorer.order else 0)
-            texts += sum(_n_scored(lists, scorer.order, most) for lists in counts)
+            order = scorer.order
+            texts += sum(  # of candidates after at most so many histories each
+                k * min(most, math.prod(lists[max(0, t - order) : t]))
+                for lists in counts
+                for t, k in enumerate(lists)
+            )
         scored.append(f"{scorer.name} (at most {texts:,.0f} {unit})" if unit else scorer.name)
     by = f"; scored by {', '.join(scored)}" if scored else ""
     announce(
         f"{len(counts):,} documents, {sentences:,} sentences, "
         f"{candidates:,} candidates, {words:,} words{by}"
-    )
-
-
-def _n_scored(counts: Sequence[int], order: int, most: float) -> float:
-    """How many scores of candidates after histories lists need, for at most so many histories."""
-    return sum(
-        k * min(most, math.prod(counts[max(0, t - order) : t])) for t, k in enumerate(counts)
     )
 
 
