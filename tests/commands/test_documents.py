@@ -516,10 +516,3 @@ def test_characters_spelled_otherwise_on_one_side_are_named_with_the_cure(
             assert f"unescape the {side} with Moses' deescape-special-chars.perl" in said
         if side in sides and side == "hypotheses":
             assert "with: rerank convert --kbest list --escape none --to moses --out NEW" in checked
-
-
-def test_hypotheses_that_are_a_reference_are_named(world: World) -> None:
-    command = "evaluate --no-docs one --baseline base.txt hyp.txt -m bleu --ref dev.ref"
-    assert "identical to reference" not in world.ok(command).err
-    run = world.ok(f"{command} --ref hyp.txt")
-    assert "hypotheses identical to reference 2, first at hyp.txt" in run.err

@@ -247,8 +247,6 @@ def test_a_line_may_have_the_limit_but_not_a_byte_more(world: World) -> None:
         ("nowhere/dev.kbest", "no folder nowhere"),
         ("link", "link is a link to gone, which does not exist"),
         (".", "cannot read ."),
-        ("a" * 300, "is too long for the file system"),
-        ("a/" * 4000, "is too long for the file system"),
     ],
 )
 def test_a_file_that_cannot_be_read_has_its_cure(name: str, message: str, world: World) -> None:

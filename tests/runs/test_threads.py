@@ -85,15 +85,6 @@ def test_a_device_that_there_is_not_is_refused(
     assert (found.exit, told in found.err) == (2, True), found.err
 
 
-def test_auto_is_the_cpu_without_cuda(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    outputs = []
-    for device in ("auto", "cpu"):
-        drawn.ok(SCORE, "--device", device)
-        outputs.append(drawn.content("out"))
-    assert outputs[0] == outputs[1]
-
-
 @pytest.mark.parametrize(("fast", "dtype"), [(True, "bfloat16"), (False, "float32")])
 def test_auto_is_bfloat16_where_the_hardware_multiplies_it_faster(
     fast: bool, dtype: str, drawn: World, monkeypatch: pytest.MonkeyPatch
