@@ -84,7 +84,8 @@ class Spelling:
     def add(self, lines: Iterable[bytes], numbers: Iterable[int | None]) -> None:
         """Add lines with these numbers in their file. O(bytes)."""
         for line, number in zip(lines, numbers, strict=False):
-            if escapes := escapes_in(line):
+            entities = dict.fromkeys(_ENTITY.findall(line)) if b"&" in line else ()
+            if escapes := tuple(entity for entity in entities if _character(entity)):
                 self.escapes.setdefault(escapes, _Lines(number)).count += 1
             self.bare |= {e for e in _BARE.keys() - self.bare if _BARE[e].search(line)}
             if not line.isascii():
@@ -155,13 +156,6 @@ def unescaped(text: bytes) -> bytes:
     return (
         _ENTITY.sub(lambda found: _character(found[0]) or found[0], text) if b"&" in text else text
     )
-
-
-def escapes_in(line: bytes) -> tuple[bytes, ...]:
-    """The different escapes of Moses and HTML in a line, in order: `&apos;`, `&#39;`."""
-    if b"&" not in line:
-        return ()
-    return tuple(one for one in dict.fromkeys(_ENTITY.findall(line)) if _character(one))
 
 
 @lru_cache(maxsize=_REMEMBERED)

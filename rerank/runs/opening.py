@@ -98,7 +98,14 @@ def open_scorers(
     cache = machine.open_cache(notices) if options.lm or options.scorer or programs else None
     for program in programs:
         program.keep_in(cache)
-    models = open_models(options.lm, cache, **machine.of_models)
+    models = open_models(
+        options.lm,
+        cache,
+        device=machine.device,
+        threads=machine.threads,
+        dtype=machine.dtype,
+        deterministic=machine.deterministic,
+    )
     plugins = [open_scorer(name, entry, cache) for name, entry in options.scorer]
     glossary = None
     if (terms := options.glossary) is not None:

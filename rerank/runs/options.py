@@ -365,12 +365,6 @@ class ScoringMachine(Machine):
     cache: Path | None = optional(CACHE_HELP, type=FOLDER, metavar="DIR", rare=True)
     no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
 
-    @property
-    def of_models(self) -> dict[str, Any]:
-        """What opens language models."""
-        names = ("device", "threads", "dtype", "deterministic")
-        return {name: getattr(self, name) for name in names}
-
     def open_cache(self, notices: Notices) -> Cache | None:
         """The cache, which may hold as much as the environment says; None without one."""
         from rerank.files.cache import Cache, cache_folder, cache_limit

@@ -405,15 +405,6 @@ def test_figures_of_interleaved_documents_are_those_of_sorted_ones(mixed: World)
     assert mixed.run(f"check {MIXED} --ref mixed.ref").exit == 0
 
 
-@pytest.mark.parametrize("command", ["decode --weights s.json", "check --ref mixed.ref"])
-def test_interleaved_documents_are_refused_with_a_cure(command: str, mixed: World) -> None:
-    run = mixed.run(f"{command} {MIXED.removesuffix(' --allow-interleaved')}")
-    assert run.exit == 3
-    said = run.out + run.err
-    assert "mixed.docs:3: expected each document in one run of lines, but 'b'" in said
-    assert "or give --allow-interleaved" in said
-
-
 # Sentences without reference, left out
 DROP = "--drop-unreferenced"
 

@@ -70,7 +70,6 @@ def test_processes_of_one_machine_share_its_cores(
 @pytest.mark.parametrize(
     ("name", "devices", "told"),
     [
-        ("cuda", 0, "--device cuda: no CUDA device is usable here; use --device cpu"),
         ("cuda:2", 2, "--device cuda:2: there are 2 CUDA devices here, counted from 0"),
         ("gpu", 2, "--device gpu: expected auto, cpu, cuda or cuda:N"),
         ("cpu:1", 2, "--device cpu:1: expected auto, cpu, cuda or cuda:N"),
