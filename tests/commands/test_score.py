@@ -2,22 +2,12 @@
 
 import re
 import subprocess
-from collections.abc import Mapping
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
-from support.models import save_models
-from support.world import WORDS, World
+from support.world import World
 
 SCORE = "score --kbest dev.kbest --docs dev.docs --no-cache --out o"
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    folders = {name: tmp_path_factory.mktemp(name) for name in ("rnnlm", "codclm", "hrnnlm")}
-    save_models(folders, WORDS[:9], 4, 6, oov_rate=0.25)
-    return folders
 
 
 def features(world: World) -> list[list[str]]:
@@ -25,8 +15,9 @@ def features(world: World) -> list[list[str]]:
     return [line.split(" ||| ")[2].split() for line in world.lines("o")]
 
 
-def test_a_default_weight_fills_in(world: World, models: Mapping[str, Path]) -> None:
-    command = f"{SCORE} --lm lm={models['codclm']} --weights w.json"
+def test_a_default_weight_fills_in(world: World) -> None:
+    world.model("codclm")
+    command = f"{SCORE} --lm lm=lm --weights w.json"
     found = []
     for weights, more in (({}, "--default-weight 0.5"), ({"lm": 0.5, "lmoov": 0.5}, "")):
         world.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.5], "WP0": 0, **weights})
