@@ -330,24 +330,21 @@ class CausalEngine:
         batch: list[Result] = []
         most, past, tokens = self.backend.tokens(1), 0, 0
         few = FEW[self.backend.device.type]
+        config = self.model.model.config.get_text_config()
+        width, layers = int(config.hidden_size), int(config.num_hidden_layers)
+        heads = int(config.num_attention_heads)
         for item in work:
             p, q = size(item)
             past, tokens, padded = max(past, p), tokens + q, (len(batch) + 1) * q
             sparse = padded > max(few, PADDED * tokens)
-            full = (len(batch) + 1) * self._floats(past, q) > most
+            floats = (past + q) * (2 * width * (layers + 1) + q * heads) + 8 * q * width
+            full = (len(batch) + 1) * floats > most  # of pairs, states and attention, about
             if batch and (self.backend.deterministic or full or sparse):
                 yield batch
                 batch, past, tokens = [], p, q
             batch.append(item)
         if batch:
             yield batch
-
-    def _floats(self, past: int, new: int) -> int:
-        """Floats that a row of a batch takes, about: pairs, states and attention."""
-        config = self.model.model.config.get_text_config()
-        width, layers = int(config.hidden_size), int(config.num_hidden_layers)
-        heads = int(config.num_attention_heads)
-        return (past + new) * (2 * width * (layers + 1) + new * heads) + 8 * new * width
 
     # Contexts
 

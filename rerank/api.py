@@ -478,15 +478,11 @@ class PythonWarnings(Notices):
         if notice.sentence not in known:
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
             text = with_keywords(printable(text), "tune-mert")
-            warning = RerankWarning(text, notice.kind.name)
-            warnings.warn(warning, stacklevel=_caller_level())
-
-
-def _caller_level() -> int:
-    """The level of the stack, of a function called from here, at which a user called `rerank`."""
-    stack = traceback.walk_stack(inspect.currentframe())
-    names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
-    return max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank") + 1
+            stack = traceback.walk_stack(inspect.currentframe())
+            names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
+            ours = max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank")
+            # at the line at which a user called `rerank`
+            warnings.warn(RerankWarning(text, notice.kind.name), stacklevel=ours + 2)
 
 
 def _texts(

@@ -29,7 +29,7 @@ R002 note inner-byte-order-mark: byte-order mark inside the text, kept
 R003 note crlf-line-ends: CRLF line ends, read as LF
   > rerank check --fix OUT writes LF
 R004 warning carriage-return: carriage return inside a line, kept
-  > convert old Mac line ends with: tr '\r' '\n'
+  > write LF for it, if it is the line end of an old Mac
 R005 note trailing-bytes: bytes after the end of the {format=gzip} data, ignored
   > rerank check --fix OUT writes the data alone
 R006 note separator-other-than-lf: separator other than LF (VT, FF, FS-US, NEL, U+2028, U+2029),
@@ -175,10 +175,10 @@ R156 note line-end-in-text: line end inside a text, read as a space
   > nothing to do, if the line end is only layout
 R201 warning mark-of-a-tool: {ours=hypotheses} have {what=words that end in @@ (subwords of
   subword-nmt)}, {theirs=references} do not
-  > {cure=filter the hypotheses with: sed -E 's/@@( |$)//g'}
+  > {cure=join them with: sed -E 's/@@( |$)//g'}
 R202 warning control-word: {ours=hypotheses} have {what=__en__ (a language code)},
   {theirs=references} do not
-  > {cure=filter the hypotheses with: sed -E 's/ *__en__ */ /g'}
+  > {cure=remove them from the hypotheses}
 R203 warning characters-as-words: {ours=hypotheses} have {what=blanks between words},
   {theirs=references} do not
   > {cure=part the words of the references, or give --tokenize char}
@@ -189,19 +189,19 @@ R205 warning other-case: {ours=references} have {what=capitals}, {theirs=hypothe
   > {cure=restore them in the hypotheses, or compare in lower case}
 R206 warning other-spaces: {ours=hypotheses} have {what=spaces before punctuation},
   {theirs=references} do not
-  > {cure=filter the references with: python3 -m sacremoses -l en tokenize -x}
+  > {cure=tokenise the references or detokenise the hypotheses, as sacremoses does}
 R207 warning text-at-line-ends: {ours=hypotheses} have {what='</s>' at the end}, {theirs=references}
   do not
   > {cure=prepare both alike}
 R208 warning other-characters: {ours=references} have {what=“ ” in place of "}, {theirs=hypotheses}
   do not
-  > {cure=filter the references with: sed -E 's/“/"/g; s/”/"/g'}
+  > {cure=write the same characters in both}
 R209 warning unexplained-difference: {ours=hypotheses} have {what='♪' (eighth note)},
   {theirs=references} do not
   > {cure=prepare both alike}
 R210 warning ids-in-both: every line of {ours=hypotheses} and of {theirs=references} {end=begins}
   with an id such as {id=utt-001}{order=}
-  > remove it: {filters=sed -E 's/^[^[:space:]]+[[:space:]]+//'}
+  > remove it from both
 R211 warning unsegmented-script: {text=hypotheses} in {script=Han} without spaces between words, of
   which BLEU with tok:{tokenize=none} makes one word
   > give --tokenize {better=zh}
@@ -222,7 +222,7 @@ R217 warning other-order: {ours=hypotheses} fit {theirs=references} of other lin
   > put both files in the same order
 R218 warning shifted-lines: {ours=hypotheses} of lines {first=12} to {last=200} fit
   {theirs=references} {where=1 line later}
-  > is a line missing or too many before these? align both files{command=}
+  > is a line missing or too many before these? align both files
 R219 warning unlike-lines: {ours=hypotheses} are no more like the {theirs=references} of their lines
   than like others
   > are both files in the same order and language?
@@ -388,7 +388,7 @@ R521 note condition-left-out: condition left out: no other context for each item
   > nothing to do, if the items are meant so
 R522 warning pieces-in-text: line with {what=words that end in @@ (subwords of subword-nmt)}, whose
   pieces --tokenizer cuts once more
-  > filter the text with: {filter=sed -E 's/@@ //g'}; or leave --tokenizer out
+  > {cure=join them with: sed -E 's/@@ //g'}; or leave --tokenizer out
 R601 note damaged-cache: damaged score cache shard, computed again
 R602 warning large-document: document with more scores than the cache may hold, not kept
   > raise RERANK_CACHE_GB

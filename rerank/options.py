@@ -55,6 +55,11 @@ P = ParamSpec("P")
 _OPTION, _PART = "rerank.option", "rerank.part"  # keys of a field's metadata
 _HELP_ALL = "rerank.help_all"  # keys of click's context
 _TRUSTED, _DUMP = "rerank.trusted", "rerank.dump"
+_CONFIG_HELP = (
+    "TOML file of options, as seed = 7; the command line and the environment have precedence.\n\n"
+    "Keys are the names of options without dashes in front. In the environment the option --seed "
+    "of `rerank decode` is RERANK_DECODE_SEED."
+)
 _DUMP_HELP = "Print the options that are given as a file for --config, and exit."
 _TRUST_HELP = (
     "Run the programs that the file of --config or the environment names, as command:PROGRAM, and "
@@ -432,7 +437,8 @@ class Command(click.Command):
         self.headings = {name: option.heading for name, option in declared}
         self.rare = {name for name, option in declared if option.rare}
         parameters += more
-        parameters += [_config(), _stored("--dump-config", _DUMP, _DUMP_HELP)]
+        parameters.append(eager("--config", configure, type=FILE, help=_CONFIG_HELP))
+        parameters.append(_stored("--dump-config", _DUMP, _DUMP_HELP))
         if _RUN_PROGRAMS & {*names}:
             parameters.append(_stored("--trust-config", _TRUSTED, _TRUST_HELP))
         self.rare |= {"dump_config", "trust_config"}
@@ -503,19 +509,6 @@ def eager(flag: str, act: Callable[[click.Context, Any], None], **more: Any) -> 
             act(ctx, value)
 
     return DetailedOption([flag], is_eager=True, expose_value=False, callback=callback, **more)
-
-
-def _config() -> click.Option:
-    """The option of a file of options."""
-    return eager(
-        "--config",
-        configure,
-        type=FILE,
-        help="TOML file of options, as seed = 7; the command line and the environment have "
-        "precedence.\n\n"
-        "Keys are the names of options without dashes in front. In the environment the option "
-        "--seed of `rerank decode` is RERANK_DECODE_SEED.",
-    )
 
 
 def _stored(flag: str, key: str, help: str) -> click.Option:

@@ -340,7 +340,12 @@ class KneserNey:
             notes.append(note)
             contexts, shorter = parents[level] - below, ngrams.suffixes[level] - below
             number = level.start - below
-            probs, backoffs = _interpolated(adjusted, discounts, contexts, number, lower[shorter])
+            discount = np.array([0.0, *discounts])[np.minimum(adjusted, 3)]
+            totals = np.bincount(contexts, weights=adjusted, minlength=number)
+            removed = np.bincount(contexts, weights=discount, minlength=number)
+            followed = totals > 0
+            backoffs = np.where(followed, removed / np.where(followed, totals, 1), 1.0)
+            probs = (adjusted - discount) / totals[contexts] + backoffs[contexts] * lower[shorter]
             log10_probs[level] = _log10(probs)
             log10_backoffs[below : level.start] = _log10(backoffs)
             lower, below = probs, level.start
@@ -382,23 +387,6 @@ def closed_form(adjusted: Counts, n: int) -> Discounts:
             f"{d3:.3f}, from the numbers of {n}-grams with small counts: {numbers}"
         )
     return d1, d2, d3
-
-
-def _interpolated(
-    adjusted: Counts,
-    discounts: Discounts,
-    contexts: NDArray[np.int32],
-    number: int,
-    lower: Floats,
-) -> tuple[Floats, Floats]:
-    """Probabilities of n-grams, given p(w | h′) and contexts 0 … number − 1, and γ of these."""
-    discount = np.array([0.0, *discounts])[np.minimum(adjusted, 3)]
-    totals = np.bincount(contexts, weights=adjusted, minlength=number)
-    removed = np.bincount(contexts, weights=discount, minlength=number)
-    followed = totals > 0
-    backoffs = np.where(followed, removed / np.where(followed, totals, 1), 1.0)
-    probs = (adjusted - discount) / totals[contexts] + backoffs[contexts] * lower
-    return probs, backoffs
 
 
 def _log10(values: Floats) -> NDArray[np.float32]:

@@ -26,7 +26,7 @@ from rerank.corpus.preparation import note_differences, note_identity
 from rerank.corpus.reading import AVOID
 from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
-from rerank.files.paths import FilePath, display
+from rerank.files.paths import display
 from rerank.files.terminal import progress
 from rerank.formats.translations import (
     SOURCE,
@@ -499,20 +499,11 @@ def documents_of_run(
             n_lines = source.lines_by_id()
     if texts := [*docs, *lists.side.values(), *references]:
         role: Role = "reference" if texts[0] in references else "source"
-        n_lines = _count_lines(texts[0], n_lines, role)
+        with suppress(InputError):  # reported where the text is read
+            text, *_ = read_texts_of(texts[0], None, Findings(), role=role)
+            filled = [n for n, line in enumerate(text.lines, 1) if line and line.strip()]
+            # blank lines at the end count up to the ids of the list
+            n_lines = max([min(n_lines, len(text.lines)), *filled[-1:]])
     if lists.no_docs == "one":
         return Documents.one(n_lines), True
     return Documents.each(n_lines), lists.no_docs is not None
-
-
-def _count_lines(path: FilePath, n_list: int, role: Role) -> int:
-    """Number of source lines by a text that has a line for each, without blank lines at its end.
-
-    n_list: number by the ids of the list, up to which blank lines at the end count.
-    """
-    try:
-        (text, *_) = read_texts_of(path, None, Findings(), role=role)
-    except InputError:  # reported where the text is read
-        return n_list
-    last = max((n for n, line in enumerate(text.lines, 1) if line and line.strip()), default=0)
-    return max(last, min(n_list, len(text.lines)))

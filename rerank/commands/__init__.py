@@ -199,7 +199,11 @@ def exit_code_of(arguments: Sequence[str]) -> int:
         )
     except Exception as bug:
         if isinstance(bug, MemoryError) or _OUT_OF_MEMORY.search(str(bug)):
-            return _failed(f"out of memory{_cure(arguments)}")
+            command = cli.get_command(click.Context(cli), arguments[0]) if arguments else None
+            lists = command and any("--top" in option.opts for option in command.params)
+            return _failed(
+                "out of memory" + ("; use --top K to keep fewer candidates" if lists else "")
+            )
         if os.environ.get("RERANK_TRACEBACK"):
             raise
         if other := fault_of_plugin(bug):
@@ -209,13 +213,6 @@ def exit_code_of(arguments: Sequence[str]) -> int:
             "the same command under RERANK_TRACEBACK=1"
         )
     return result if isinstance(result, int) else 0
-
-
-def _cure(arguments: Sequence[str]) -> str:
-    """How a command can do with less memory."""
-    command = cli.get_command(click.Context(cli), arguments[0]) if arguments else None
-    lists = command is not None and any("--top" in option.opts for option in command.params)
-    return "; use --top K to keep fewer candidates" if lists else ""
 
 
 def _failed(message: str, exit_code: int = 1) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import StoppedEarly, UsageError
@@ -162,7 +161,9 @@ def candidates(options: CandidatesOptions, notices: Notices) -> str:
     with Interrupts() as interrupts, kept.open("ab") as part_file:
         for batch in shown:
             lists = translator.translate(texts[batch], batch.start)
-            part_file.writelines(_lines(lists, ids[batch], sources[batch]))
+            for candidates, name, source in zip(lists, ids[batch], sources[batch], strict=True):
+                line = {"document": name, "source": source.decode(), "candidates": candidates}
+                part_file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             part_file.flush()
             if interrupts.asked:
                 end = min(batch.stop, len(texts))
@@ -238,12 +239,3 @@ def _kept(path: Path, header: bytes, options: CandidatesOptions) -> int:
     if whole:
         options.messages.announce(f"{whole:,} sentences are kept in {display(path)}")
     return whole
-
-
-def _lines(
-    lists: Sequence[Sequence[dict[str, Any]]], names: Sequence[str], sources: Sequence[bytes]
-) -> Iterator[bytes]:
-    """A line of JSON for each list, with its document and its source."""
-    for candidates, name, source in zip(lists, names, sources, strict=True):
-        line = {"document": name, "source": source.decode(), "candidates": candidates}
-        yield json.dumps(line, ensure_ascii=False).encode() + b"\n"

@@ -40,7 +40,14 @@ def show_help(options: HelpOptions) -> None:
         if command is not None:
             show(command.get_help(click.Context(command, program, info_name=topic)))
             return
-    pages = _pages(program)
+    # options of which there is more to say, by name, each with the commands that have it
+    pages: dict[str, dict[DetailedOption, list[str]]] = {}
+    for path, option in _options(program):
+        if option.details or _sections(option):
+            page = pages.setdefault(flag_of(option), {})
+            text = option.help, option.details
+            same = (known for known in page if (known.help, known.details) == text)
+            page.setdefault(next(same, option), []).append(path)
     if not topic:
         show(f"options with a page:\n{_filled(', '.join(sorted(pages)), '  ')}")
         return
@@ -53,18 +60,6 @@ def show_help(options: HelpOptions) -> None:
         kinds = [kind for kind, option in OPTIONS.items() if option == topic]
         parts.append(f"See also: rerank list {', '.join(kinds)}")
     show("\n\n".join(parts))
-
-
-def _pages(program: click.Context) -> dict[str, dict[DetailedOption, list[str]]]:
-    """Options of which there is more to say, by name, each with the commands that have it."""
-    pages: dict[str, dict[DetailedOption, list[str]]] = {}
-    for path, option in _options(program):
-        if option.details or _sections(option):
-            page = pages.setdefault(flag_of(option), {})
-            text = option.help, option.details
-            same = (known for known in page if (known.help, known.details) == text)
-            page.setdefault(next(same, option), []).append(path)
-    return pages
 
 
 def _options(

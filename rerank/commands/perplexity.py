@@ -143,8 +143,19 @@ def perplexity(options: PerplexityOptions, notices: Notices) -> PerplexityReport
     """
     if str(options.lm).startswith(HUGGING_FACE):
         return _of_causal(options, notices)
-    measure = _of_ngrams if options.lm is None else _of_model
-    return _report(measure(options, notices), options)
+    text = (_of_ngrams if options.lm is None else _of_model)(options, notices)
+    given, documents = list(options.side.values()), text.documents
+    return PerplexityReport(
+        text.as_json(),
+        [*_lines(text, given, twice=options.duplicate_last_word)],
+        None if documents is None else [document.as_json() for document in documents],
+        _figures_of_tags(text),
+        {
+            "duplicate_last_word": options.duplicate_last_word,
+            "given": given,
+            "pseudo_likelihood": not text.causal,
+        },
+    )
 
 
 COMMAND = Command("perplexity", PerplexityOptions, perplexity)
@@ -191,22 +202,6 @@ class PerplexityReport:
 
     def _rows_of_tags(self) -> list[dict[str, object]]:
         return [{"tag": tag, **x} for tag, x in (self.tags or {}).items()]
-
-
-def _report(text: Perplexity, options: PerplexityOptions) -> PerplexityReport:
-    """The report of a text under a model of words or pieces."""
-    given, documents = list(options.side.values()), text.documents
-    return PerplexityReport(
-        text.as_json(),
-        [*_lines(text, given, twice=options.duplicate_last_word)],
-        None if documents is None else [document.as_json() for document in documents],
-        _figures_of_tags(text),
-        {
-            "duplicate_last_word": options.duplicate_last_word,
-            "given": given,
-            "pseudo_likelihood": not text.causal,
-        },
-    )
 
 
 def _lines(text: Perplexity, given: Sequence[str], *, twice: bool) -> Iterator[str]:

@@ -46,16 +46,14 @@ def note_alignment(
     notices: Notices,
     *,
     source: str = "",
-    of_list: bool = False,
     most: int = _MOST_LINES,
     trigrams: Trigrams | None = None,
 ) -> None:
     """Add a notice where lines of a text fit other lines of the other one, or hardly any.
 
-    texts: by their names in messages; of_list: whether the first is of a k-best list; most: number
-    of its lines, at equal distances, that are compared; trigrams: of the other text, from
-    `remembered_trigrams`, where several texts are compared with it. O(most × bytes of a line) time,
-    and O(bytes) for lines that are repeated.
+    texts: by their names in messages; most: number of lines of the first, at equal distances, that
+    are compared; trigrams: of the other text, from `remembered_trigrams`, where several texts are
+    compared with it. O(most × bytes of a line) time, and O(bytes) for lines that are repeated.
     """
     _note_repeated(texts, notices, source)
     (name, lines), (other_name, others) = texts.items()
@@ -76,12 +74,8 @@ def note_alignment(
         notices.add("other-order", count=len(elsewhere), at=i + 1, other=j + 1, **called)
     elif moved := next(filter(None, (pair.moved(move, here) for move in moves)), None):
         move, first, last = moved
-        command = ""
-        edits = {1: f"{first + 1}s/^/\\n/; $d", -1: f"{max(1, first)}d; $s/$/\\n/"}
-        if step == 1 and last >= n - 3 and not of_list and move in edits:
-            command = f", as {name} by: sed '{edits[move]}'"
         where = f"{abs(move)} line{'s' * (abs(move) > 1)} {'later' if move > 0 else 'earlier'}"
-        called |= {"first": first + 1, "last": last + 1, "where": where, "command": command}
+        called |= {"first": first + 1, "last": last + 1, "where": where}
         notices.add("shifted-lines", count=last - first + 1, **called)
     elif fmean(here) - fmean(pair.similarities(n // 2)) < _LEAST_EXCESS:
         notices.add("unlike-lines", count=n, **called)

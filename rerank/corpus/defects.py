@@ -151,7 +151,8 @@ class Defects:
         sources = TextColumn.of([*kbest.side.get("source", ())])
         self._source_letters += measured(sources)[0].sum(axis=0)
         for texts, source in _lists(kbest):
-            self._beginnings.append(_beginning(texts))
+            shared = _common(texts)
+            self._beginnings.append(shared[: shared.rfind(b":") + 1])
             if source and self._same_script:
                 self._candidates += len(texts)
                 self._copies += sum(map(_copies(source), texts))
@@ -381,22 +382,15 @@ def _loops(kbest: KBest, repeated: NDArray[np.float64]) -> NDArray[np.bool_]:
 # Ends, copies and prompts
 
 
-def _open_ends(kbest: KBest) -> NDArray[np.bool_]:
-    """Which texts (n,) end with a letter or a digit of any script."""
-    blob, (starts, stops) = np.frombuffer(kbest.texts.blob, np.uint8), kbest.texts.spans.T
-    filled = stops > starts
-    last = np.zeros(kbest.n, np.uint8)
-    last[filled] = blob[stops[filled] - 1]
-    letter = ((last | 32) >= ord("a")) & ((last | 32) <= ord("z"))
-    ends = letter | ((last >= ord("0")) & (last <= ord("9")))
-    for row in np.flatnonzero(last >= 0x80).tolist():
-        ends[row] = kbest.texts[row][-4:].decode(errors="ignore")[-1:].isalnum()
-    return ends
-
-
 def _short_and_open(kbest: KBest) -> Iterator[int]:
     """Sentences of which some candidates stop with a letter, much shorter than most others."""
-    stops, lengths = _open_ends(kbest), np.diff(kbest.texts.spans, axis=1)[:, 0]
+    blob, (starts, ends) = np.frombuffer(kbest.texts.blob, np.uint8), kbest.texts.spans.T
+    lengths, last = ends - starts, np.zeros(kbest.n, np.uint8)
+    last[lengths > 0] = blob[ends[lengths > 0] - 1]
+    stops = ((last | 32) >= ord("a")) & ((last | 32) <= ord("z"))
+    stops |= (last >= ord("0")) & (last <= ord("9"))
+    for row in np.flatnonzero(last >= 0x80).tolist():  # a letter or a digit of any script
+        stops[row] = kbest.texts[row][-4:].decode(errors="ignore")[-1:].isalnum()
     sums = np.concatenate([[0], np.cumsum(stops)])[kbest.offsets]
     counts = np.diff(sums)
     for t in np.flatnonzero((counts > 0) & (2 * counts <= kbest.counts)).tolist():
@@ -442,12 +436,6 @@ class _copies:
             return not (self._few or self._named)
         parts = (tuple(words[i : i + _COPIED]) for i in range(len(words) - _COPIED + 1))
         return bool(self._phrases) and any(part in self._phrases for part in parts)
-
-
-def _beginning(texts: Sequence[bytes]) -> bytes:
-    """What all texts of a sentence begin with, up to the last colon in it."""
-    shared = _common(texts)
-    return shared[: shared.rfind(b":") + 1]
 
 
 def _common(texts: Sequence[bytes]) -> bytes:

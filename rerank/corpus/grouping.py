@@ -99,8 +99,8 @@ class Grouping:
                 latest, returned = int(before[-1]), owners < before[:-1]
                 self._refuse(
                     "expected ids of this document or a later one, found {id} (interleaved ids); "
-                    "if all candidates of an id are of one sentence, sort the list with: sort -s "
-                    "-t'|' -k1,1n",
+                    "if all candidates of an id are of one sentence, rerank check --fix NEW sorts "
+                    "the list",
                     rows,
                     returned,
                 )

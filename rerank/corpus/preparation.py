@@ -9,11 +9,9 @@ are not where they should be by `rerank.corpus.alignment`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from shlex import quote
 from typing import Any, NamedTuple
 from unicodedata import decimal, name, normalize
 
@@ -36,10 +34,8 @@ _ALIKE = ("\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d", "'\u2018\u2019\u201a`\
           "-\u2010\u2011\u2012\u2013\u2014", ".\u3002", ",\u3001")  # fmt: skip
 _GROUPS = {character: group[0] for group in _ALIKE for character in group} | {"\u00df": "ss"}
 _TOKENIZERS = {"Han": "zh", "kana": "ja-mecab, or char", "Thai, Lao, Burmese or Khmer": "char"}
-_PACKED = (".gz", ".xz", ".bz2", ".zst")
-_WORD = "[^[:space:]]+"
-_CASES = {"capitals": ("capitals", "L"), "small": ("small letters", "U"), "small words": (
-    "words that begin with small letters", "")}  # fmt: skip
+_CASES = {"capitals": "capitals", "small": "small letters",
+          "small words": "words that begin with small letters"}  # fmt: skip
 _BEFORE_MARKS, _BETWEEN = "spaces before punctuation", "spaces between words"
 _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between words
 
@@ -47,38 +43,32 @@ _WHITE_SPACE = ("none", "13a", "intl")  # tokenizers that need spaces between wo
 class Difference(NamedTuple):
     """What `lines` lines of one text have and none of the other one, and what to do about it.
 
-    kind: its name in `rerank.diagnostics`; cure: in which {other} is what messages call the other
-    text; filter: a shell command that undoes it in the lines of the text, if there is one; marked:
-    whether a tool left it in the words, so that other signs tell nothing.
+    kind: its name in `rerank.diagnostics`; cure: in which {text} and {other} are what messages call
+    the two texts; marked: whether a tool left it in the words, so that other signs tell nothing.
     """
 
     kind: str
     what: str
     lines: int
-    cure: str = ""
-    filter: str = ""
+    cure: str
     marked: bool = False
 
 
-def _marks(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+def _marks(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """Marks of tools, control words, codes of languages, texts in characters or without spaces."""
     seen = {mark: n for mark, n in profile.of_kind("mark", SOME) if other.lacks("mark", mark)}
     for mark in MARKS:
         if mark.name in seen and not (mark.instead and other.lacks("instead", mark.name)):
-            cure = "" if mark.filter else "put back what they stand for"
-            yield Difference("mark-of-a-tool", mark.name, seen[mark.name], cure, mark.filter, True)
+            yield Difference("mark-of-a-tool", mark.name, seen[mark.name], mark.cure, True)
             break  # a segmentation has bars, too
     for kind, cause in (("language", "a language code"), ("tag", "a control word")):
         for value, n in profile.of_kind(kind, SOME)[:_NAMED]:
             unknown = "unk" in value.lower()
             few = n < MANY * profile.lines and (kind == "language" or unknown)
             if other.lacks(kind, value) and not few:
-                pattern, tags = _literal(value), value.endswith(" …>")
-                if tags:
-                    pattern = rf"<\/?{_literal(value[1:-3])}( [^<>]*)?\/?>"
-                filter = f"sed -E {quote(f's/ *{pattern} */ /g')}"
+                tags = value.endswith(" …>")
                 what = f"{value} ({'unknown words' if unknown else 'tags' if tags else cause})"
-                yield Difference("control-word", what, n, filter=filter, marked=True)
+                yield Difference("control-word", what, n, "remove them from the {text}", True)
     if other.lines >= ENOUGH and not other.unsegmented:
         if profile.share("long") >= profile.most and other.lacks("long"):
             cure = "join the characters of the {other} to words, or give --tokenize char"
@@ -90,7 +80,7 @@ def _marks(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator
             yield Difference("characters-as-words", what, profile.lines, cure, marked=True)
 
 
-def _language(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+def _language(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """Many of the most frequent words of both texts, which the other one never has in any case."""
     unknown = [_unknown_words(*pair) for pair in ((profile, other), (other, profile))]
     if min(map(len, unknown)) >= ENOUGH and min(profile.lines, other.lines) >= ENOUGH * ENOUGH:
@@ -109,15 +99,7 @@ def _unknown_words(profile: TextProfile, other: TextProfile) -> list[tuple[str, 
     ]
 
 
-def _literal(text: str) -> str:
-    """An extended regular expression of sed for this text; bytes of what is not printable."""
-    escaped = re.sub(r"([][\\/.*^$+?(){}|&])", r"\\\1", text)
-    return "".join(
-        c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in escaped
-    )
-
-
-def _case(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _case(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """Letters of a case which the other text has nowhere, or not at the beginning of its lines."""
     if min(profile.share("cased"), other.share("cased")) < MANY:
         return
@@ -125,10 +107,10 @@ def _case(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[D
     alone = max(
         (n for w, n in words if w != w.lower() and other.lacks("word", w.lower())), default=0
     )
-    for kind, (what, letters) in _CASES.items():
-        n_lines = profile.counts[kind, ""] - alone * (
-            kind == "capitals"
-        )  # but for those of one word
+    for kind, what in _CASES.items():
+        n_lines = profile.counts[kind, ""]
+        if kind == "capitals":
+            n_lines -= alone  # lines of one word
         comparable = kind != "small words" or not other.lacks("character", " ")
         comparable &= kind == "capitals" or not profile.lacks("capitals")  # else named there
         if (
@@ -137,40 +119,34 @@ def _case(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[D
             and other.lacks(kind)
             and comparable
         ):
-            script = rf"s/\|\|\| [^|]*/\{letters}&/" if of_list else rf"s/.*/\{letters}&/"
             cure = "restore them in the {other}, or compare in lower case"
-            filter = f"sed -E '{script}'" if letters else ""
-            yield Difference("other-case", what, profile.counts[kind, ""], cure, filter)
+            yield Difference("other-case", what, profile.counts[kind, ""], cure)
             return
     if (
         profile.share("small first") - other.share("small first") >= MANY
         and min(profile.lines, other.lines) >= ENOUGH
         and not ((profile.affix(0) and not other.affix(0)) or profile.lacks("capitals"))
     ):
-        script = r"s/\|\|\| [^|[:alpha:]]*./\U&/" if of_list else r"s/^[^[:alpha:]]*./\U&/"
-        what = "small letters at the beginning of lines"
-        n, filter = profile.counts["small first", ""], f"sed -E '{script}'"
-        yield Difference("other-case", what, n, filter=filter)
+        what, cure = "small letters at the beginning of lines", "write capitals in their place"
+        yield Difference("other-case", what, profile.counts["small first", ""], cure)
 
 
-def _tokens(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _tokens(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """White space before the mark at the end of a sentence, between words, and within them."""
     if profile.share("apart") >= MANY and other.share("attached") >= MANY:
-        cure = "filter the {other} with: python3 -m sacremoses -l en tokenize -x"
-        filter = "" if of_list else "python3 -m sacremoses -l en detokenize"
-        yield Difference("other-spaces", _BEFORE_MARKS, profile.counts["apart", ""], cure, filter)
+        cure = "tokenise the {other} or detokenise the {text}, as sacremoses does"
+        yield Difference("other-spaces", _BEFORE_MARKS, profile.counts["apart", ""], cure)
     if other.unsegmented and profile.counts["words", other.unsegmented] and not profile.unsegmented:
         yield Difference("other-spaces", _BETWEEN, profile.lines, "segment both alike")
 
 
-def _ends(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _ends(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """Ids, or the same characters, at the beginning or the end of the lines of one text alone."""
     for place, (verb, end) in enumerate((("begins", "beginning"), ("ends", "end"))):
         ids, theirs = profile.ids(place), other.ids(place)
         if ids and not theirs and profile.lines > 2:
             what = f"an id in every line, which {verb} with another word such as {ids[0]}"
-            filter = _without(_WORD, place, of_list, "+")
-            yield Difference("text-at-line-ends", what, profile.lines, filter=filter)
+            yield Difference("text-at-line-ends", what, profile.lines, "remove it")
         elif (value := profile.affix(place)) and other.lines >= ENOUGH and not (ids or theirs):
             has, inner, outer = str.startswith, str.removesuffix, str.removeprefix
             if place:
@@ -182,23 +158,11 @@ def _ends(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[D
             is_alone = sum(has(x, value) for x in others) <= STRAY * other.lines
             if is_alone and len(outermost) == 1 + bool(also):
                 n = sum(has(x, value) for x in profile.ends[place])
-                what, filter = f"{value!r} at the {end}", _without(_literal(value), place, of_list)
-                yield Difference("text-at-line-ends", what, n, "prepare both alike", filter)
+                cure = "remove it from the {text}, if it is no translation"
+                yield Difference("text-at-line-ends", f"{value!r} at the {end}", n, cure)
 
 
-def _without(pattern: str, place: int, of_list: bool, times: str = "*") -> str:
-    """A filter that removes something at the beginning (0) or the end (1) of texts.
-
-    times: how many blanks are beside it, `*` or `+`.
-    """
-    if of_list:
-        begin, end = rf"s/(\|\|\| ){pattern} {times}/\1/", rf"s/ {times}{pattern}( \|\|\|)/\1/"
-    else:
-        begin, end = (rf"s/^{pattern}[[:space:]]{times}//", rf"s/[[:space:]]{times}{pattern}$//")
-    return f"sed -E {quote(end if place else begin)}"
-
-
-def _characters(profile: TextProfile, other: TextProfile, _of_list: bool) -> Iterator[Difference]:
+def _characters(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """Characters beyond ASCII for which the other text has others of the same meaning."""
     if (_chinese(profile), _chinese(other)) == ("traditional", "simplified"):
         what = "traditional Chinese characters in place of simplified ones"
@@ -207,7 +171,7 @@ def _characters(profile: TextProfile, other: TextProfile, _of_list: bool) -> Ite
     theirs: dict[str, str] = {}
     for character, _ in other.of_kind("character", PAIRED):
         theirs.setdefault(_plain(character), character)
-    pairs, replaced = [], dict[str, str]()
+    pairs = []
     for character, n in profile.of_kind("character", PAIRED):
         if not character.isascii() and other.lacks("character", character):
             plain = _plain(character)  # of ligatures several characters, which are no key
@@ -215,15 +179,11 @@ def _characters(profile: TextProfile, other: TextProfile, _of_list: bool) -> Ite
             named_there = not instead.isascii() and character < instead
             if instead and profile.counts["character", instead] < n and not named_there:
                 pairs.append((character, instead, n))
-                if instead.isdigit():
-                    replaced |= {chr(ord(character) - int(instead) + n): f"{n}" for n in range(10)}
-                replaced[character] = instead
     if pairs:
         characters = " ".join(a for a, _, _ in pairs[:_NAMED])
         instead = " ".join(dict.fromkeys(b for _, b, _ in pairs[:_NAMED]))
-        script = "; ".join(f"s/{a}/{_literal(b)}/g" for a, b in replaced.items())
         what, most = f"{characters} in place of {instead}", max(n for *_, n in pairs)
-        yield Difference("other-characters", what, most, filter=f"sed -E {quote(script)}")
+        yield Difference("other-characters", what, most, "write the same characters in both")
 
 
 def _chinese(profile: TextProfile) -> str:
@@ -247,7 +207,7 @@ def _plain(character: str) -> str:
     return _GROUPS.get(character) or _GROUPS.get(plain, plain)
 
 
-def _unexplained(profile: TextProfile, other: TextProfile, of_list: bool) -> Iterator[Difference]:
+def _unexplained(profile: TextProfile, other: TextProfile) -> Iterator[Difference]:
     """A mark, a word or a character in most lines of one text alone."""
     signs = [
         (value, n)
@@ -259,11 +219,8 @@ def _unexplained(profile: TextProfile, other: TextProfile, of_list: bool) -> Ite
     if signs and min(profile.lines, other.lines) >= ENOUGH:
         value, n = (marks or signs)[0]
         known = "" if value.isascii() or len(value) > 1 else f" ({name(value, '?').lower()})"
-        filter = f"sed -E 's/{_literal(value)}//g'" if marks else ""
-        if of_list and value.isprintable():  # which its other columns may have, too
-            filter = ""
-        kind, cure = "unexplained-difference", "prepare both alike"
-        yield Difference(kind, f"{value!r}{known}", n, cure, filter, bool(marks))
+        what, cure = f"{value!r}{known}", "prepare both alike"
+        yield Difference("unexplained-difference", what, n, cure, bool(marks))
 
 
 _STAGES = (  # the first that finds
@@ -277,7 +234,6 @@ def note_preparation(
     *,
     source: str = "",
     tokenize: str | None = None,
-    form: str = "",
     explained: bool = False,
     least: float = 0.0,
     both: bool = True,
@@ -285,28 +241,23 @@ def note_preparation(
     """Add a notice for everything that one of two texts has in many lines and the other never.
 
     texts: by their names in messages, such as hypotheses and references; tokenize: tokenizer of the
-    BLEU in which they are compared, if they are; form: format of the k-best lists of the first
-    text, if it is of lists; explained: whether a difference is already known; least: share of the
-    lines of the second text that have what only it has, which is returned; both: whether there are
-    notices of it, too.
+    BLEU in which they are compared, if they are; explained: whether a difference is already known;
+    least: share of the lines of the second text that have what only it has, which is returned;
+    both: whether there are notices of it, too.
     """
     (name, profile), (other_name, other) = texts.items()
     if min(profile.lines, other.lines) < 2:
         return []
-    lists = bool(form)
-    differences, others = _differences(profile, other, lists, explained=explained)
-    to_moses = f"rerank convert --kbest {quote(source)} --to moses --out - | "
-    before = to_moses if form not in ("", "moses") or source.endswith(_PACKED) else ""
+    differences, others = _differences(profile, other, explained=explained)
     others = [difference for difference in others if difference.lines >= least * other.lines]
     for difference in differences:
-        _note(difference, (name, other_name), notices, source, tokenize, before)
+        _note(difference, (name, other_name), notices, source, tokenize)
     for difference in others if both else ():
         _note(difference, (other_name, name), notices, source, tokenize)
     for place, end in enumerate(("begins", "ends")):
         short, long = sorted((profile.ids(place), other.ids(place)), key=len)
         if short and set(short) <= set(long):  # the same ids in both texts
             sorting = "" if short == long[: len(short)] else ", in another order; sort both files"
-            filters = {_without(_WORD, place, of_list, "+") for of_list in (lists, False)}
             notices.add(
                 "ids-in-both",
                 source=source,
@@ -316,7 +267,6 @@ def note_preparation(
                 end=end,
                 id=short[0],
                 order=sorting,
-                filters=" and ".join(sorted(filters)),
             )
     if tokenize is not None and not any(found.marked for found in (*differences, *others)):
         _note_words(texts, notices, source, tokenize)
@@ -329,16 +279,13 @@ def _note(
     notices: Notices,
     source: str,
     tokenize: str | None,
-    command: str = "",
 ) -> None:
-    """Add a notice of a difference, unless `_note_words` does; command: goes before the filter."""
+    """Add a notice of a difference, unless `_note_words` does."""
     if tokenize is not None and (
         difference.what == _BETWEEN or (difference.what == _BEFORE_MARKS and tokenize == "none")
     ):
         return
     ours, theirs = names
-    filter_ = f"filter the {ours} with: {command}{difference.filter}" if difference.filter else ""
-    cures = ", or ".join(filter(None, [difference.cure.replace("{other}", theirs), filter_]))
     notices.add(
         difference.kind,
         source=source,
@@ -346,12 +293,12 @@ def _note(
         ours=ours,
         theirs=theirs,
         what=difference.what,
-        cure=cures,
+        cure=difference.cure.replace("{text}", ours).replace("{other}", theirs),
     )
 
 
 def _differences(
-    profile: TextProfile, other: TextProfile, of_list: bool, *, explained: bool
+    profile: TextProfile, other: TextProfile, *, explained: bool
 ) -> tuple[list[Difference], list[Difference]]:
     """What only the one and only the other text has, by the first stage that finds any.
 
@@ -359,8 +306,8 @@ def _differences(
     """
     ours, theirs = list[Difference](), list[Difference]()
     for kinds in _STAGES[: len(_STAGES) - explained]:
-        ours = [d for kind in kinds for d in kind(profile, other, of_list)]
-        theirs = [d for kind in kinds for d in kind(other, profile, False)]
+        ours = [d for kind in kinds for d in kind(profile, other)]
+        theirs = [d for kind in kinds for d in kind(other, profile)]
         if ours or theirs:
             break
     if any(d.marked for d in (*ours, *theirs)):
@@ -423,14 +370,17 @@ def note_differences(
         known = note_spelling(spelled, notices, source=source, of_lists=bool(form))
         first_references = references[:: max(1, len(references) // max(1, len(hypotheses)))]
         lines = {"hypotheses": hypotheses, "references": first_references}
-        note_alignment(lines, notices, source=source, of_list=bool(form))
+        note_alignment(lines, notices, source=source)
         profiles = {"hypotheses": profile_of(hypotheses), "references": profile}
-        chosen: dict[str, Any] = {"tokenize": tokenize, "form": form, "explained": known}
-        alone = note_preparation(profiles, notices, source=source, both=False, **chosen)
+        alone = note_preparation(
+            profiles, notices, source=source, tokenize=tokenize, explained=known, both=False
+        )
         theirs += [(difference, source) for difference in alone]
     said = set[str]()
-    for difference, source in sorted(theirs, key=lambda pair: -len(pair[0].filter)):
-        parts = {*re.findall("s/[^;]+/g", difference.filter)} or {difference.what}
+    for difference, source in sorted(theirs, key=lambda pair: -len(pair[0].what)):
+        parts = {difference.what}
+        if difference.kind == "other-characters":
+            parts = {*difference.what.partition(" in place of ")[0].split()}
         if not parts <= said:
             _note(difference, ("references", "hypotheses"), notices, source, tokenize)
         said |= parts

@@ -27,9 +27,6 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 
 _UNESCAPE = "Moses' deescape-special-chars.perl"
-_UNESCAPE_ALL = (
-    """python3 -c 'import html, sys; sys.stdout.writelines(map(html.unescape, sys.stdin))'"""
-)
 _PART = 1 << 20  # bytes that are looked at together
 _ESCAPES = {  # & first, as Moses has it
     b"&": b"&amp;",
@@ -87,7 +84,8 @@ class Spelling:
     def add(self, lines: Iterable[bytes], numbers: Iterable[int | None]) -> None:
         """Add lines with these numbers in their file. O(bytes)."""
         for line, number in zip(lines, numbers, strict=False):
-            if escapes := escapes_in(line):
+            entities = dict.fromkeys(_ENTITY.findall(line)) if b"&" in line else ()
+            if escapes := tuple(entity for entity in entities if _character(entity)):
                 self.escapes.setdefault(escapes, _Lines(number)).count += 1
             self.bare |= {e for e in _BARE.keys() - self.bare if _BARE[e].search(line)}
             if not line.isascii():
@@ -131,8 +129,8 @@ def note_spelling(
             escape, lines = escaped
             of_moses, cures = escape in _CHARACTERS, list[str]()
             if of_moses or not (of_lists and is_first):
-                tool = f" {_UNESCAPE}" if of_moses else f": {_UNESCAPE_ALL}"
-                cures.append(f"unescape the {name} with{tool}")
+                tool = _UNESCAPE if of_moses else "html.unescape of Python"
+                cures.append(f"unescape the {name} with {tool}")
             if of_lists and (of_moses or is_first):
                 to = f"--escape {'none' if is_first else 'moses'} --to moses --out NEW"
                 cures.append(f"write the list with: rerank convert --kbest {quote(source)} {to}")
@@ -158,13 +156,6 @@ def unescaped(text: bytes) -> bytes:
     return (
         _ENTITY.sub(lambda found: _character(found[0]) or found[0], text) if b"&" in text else text
     )
-
-
-def escapes_in(line: bytes) -> tuple[bytes, ...]:
-    """The different escapes of Moses and HTML in a line, in order: `&apos;`, `&#39;`."""
-    if b"&" not in line:
-        return ()
-    return tuple(one for one in dict.fromkeys(_ENTITY.findall(line)) if _character(one))
 
 
 @lru_cache(maxsize=_REMEMBERED)

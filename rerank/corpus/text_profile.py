@@ -25,15 +25,14 @@ _END = 80  # characters at the ends of a line that are kept
 
 
 class Mark(NamedTuple):
-    """What a tool leaves in texts: a pattern, what it is, and a filter of lines that undoes it.
+    """What a tool leaves in texts: a pattern, what it is, and how to undo it.
 
-    An empty filter: what stood there is lost.
     instead: what the other text has in its place; not needed where a tool alone writes the mark.
     """
 
     pattern: re.Pattern[str]
     name: str
-    filter: str
+    cure: str
     instead: re.Pattern[str] | None = None
 
 
@@ -41,62 +40,59 @@ MARKS = (
     Mark(
         re.compile(r"\S@@(?= |$)"),
         "words that end in @@ (subwords of subword-nmt)",
-        r"sed -E 's/@@ ([^|])/\1/g; s/@@( \|\|\||$)/\1/g'",
+        r"join them with: sed -E 's/@@ ([^|])/\1/g; s/@@( \|\|\||$)/\1/g'",
     ),
     Mark(
         re.compile("[\u2581\u0120]"),
         "words that begin with \u2581 or \u0120 (pieces of SentencePiece or of GPT-2)",
-        r"""awk -F ' [|][|][|] ' -v OFS=' ||| ' '{t = NF > 1 ? 2 : 1; gsub(/ /, "", $t); """
-        """gsub(/\u2581|\u0120/, " ", $t); sub(/^ /, "", $t)} 1'""",
+        "join them, and write a space for each \u2581 or \u0120",
     ),
     Mark(
         re.compile(r"(?:^| )(?:##|@@)\w"),
         "words that begin with ## or @@ (subwords of WordPiece or in its manner)",
-        "sed -E 's/ (##|@@)//g'",
+        "join them to the words before them",
     ),
     Mark(
         re.compile("\uffed"),
         "words with \uffed (joiners of OpenNMT's Tokenizer)",
-        "sed 's/ \uffed//g; s/\uffed *//g'",
+        "join the words at these marks",
     ),
     Mark(
         re.compile(r"(?:^| )\|\d+-\d+(?:,\S*)?\|(?= |$)"),
         "words such as |0-1| (Moses' -report-segmentation)",
-        r"sed -E 's/ \|[0-9]+-[0-9]+(,[^ ]*)?\|//g'",
+        "run Moses without -report-segmentation, or remove them",
     ),
     Mark(
         re.compile(r"[^\s|]\|[^\s|]"),
         "words with a bar inside (factors of Moses)",
-        r"sed -E 's/([^ |])(\|[^ |]+)+/\1/g'",
+        "keep the first factor of each word",
     ),
     Mark(
         re.compile("\u2985[^\u2985\u2986]*\u2986|__[A-Z]+_?[0-9]+__"),
         "words such as \u2985ent\uff030\u2986 or __TERM_0__ (placeholders)",
-        "",
+        "put back what they stand for",
     ),
     Mark(
         re.compile(r" @-@ "),
         "@-@ (hyphens of the Moses tokenizer)",
-        "sed 's/ @-@ /-/g'",
+        "write - for each, without the spaces beside it",
         re.compile(r"\w-\w"),
     ),
     Mark(
         re.compile(r"(?:^| )(?:``|-[LR]RB-)(?= |$)"),
         "`` or -LRB- (quotation marks and brackets of the Penn Treebank)",
-        """sed "s/\\`\\`\\|''/\\"/g; s/-LRB-/(/g; s/-RRB-/)/g\"""",
+        'write " and brackets for them',
         re.compile(r'["(]'),
     ),
     Mark(
         re.compile(r"\\(?:u[0-9a-fA-F]{4}|[nrt\"])"),
         r"escapes such as \n or \u2019 (strings of JSON or Python)",
-        r"""perl -CSD -pe 's/\\u([0-9a-fA-F]{4})/chr hex $1/ge; s/\\[nrt]/ /g; s/\\(["\\])/$1/g; """
-        r"""s/ +$//'""",
+        "read the file as JSON, and write its texts",
     ),
     Mark(
         re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2(?:\u20ac|\u0080)"),
         "\u00c3\u00a9 or \u00e2\u20ac\u2122 (UTF-8 that was read as Windows-1252)",
-        """python3 -c 'import sys; sys.stdout.buffer.writelines(c.encode("cp1252", "ignore") or """
-        """c.encode("latin-1") for s in open(0, encoding="utf-8", newline="\\n") for c in s)'""",
+        "write the text again, and read it as UTF-8",
     ),
 )
 SUBWORDS = MARKS[:3]
@@ -145,18 +141,14 @@ class TextProfile:
                 text = " ".join(words)
                 self.ends[0].append(text[:_END])
                 self.ends[1].append(text[-_END:])
-                self._count_scripts(words)
+                others = [word for word in words if not word.isascii()]
+                for script, (pattern, _) in _SCRIPTS.items() if others else ():
+                    sizes = [n for word in others if (n := len(pattern.findall(word)))]
+                    self.counts["characters", script] += sum(sizes)
+                    self.counts["words", script] += len(sizes)
+                    self.counts["lines", script] += bool(sizes)
                 if self.attached is None and _ATTACHED.search(words[-1]):
                     self.attached = number
-
-    def _count_scripts(self, words: Iterable[str]) -> None:
-        """Count characters of scripts without spaces, their words, and the line if it has any."""
-        others = [word for word in words if not word.isascii()]
-        for script, (pattern, _) in _SCRIPTS.items() if others else ():
-            sizes = [n for word in others if (n := len(pattern.findall(word)))]
-            self.counts["characters", script] += sum(sizes)
-            self.counts["words", script] += len(sizes)
-            self.counts["lines", script] += bool(sizes)
 
     def share(self, kind: str, value: str = "") -> float:
         """The share of the lines with a sign."""

@@ -133,7 +133,7 @@ def mended(block: bytes, source: str, first: int, notices: Notices) -> bytes:
         if b"\0" in line:
             faults.append(
                 f"expected text, found a NUL byte at byte {line.index(0) + 1} of the line; "
-                "remove such bytes with: tr -d '\\000'"
+                "remove such bytes"
             )
         for fault in faults:
             notices.refuse(InputError(fault, source=source, line=number))
@@ -162,9 +162,9 @@ def _guess(line: bytes) -> tuple[str, str]:
     except UnicodeDecodeError:
         pass
     else:
-        return "an encoded surrogate (CESU-8)", "convert it with: uconv -f CESU-8 -t UTF-8"
+        return "an encoded surrogate (CESU-8)", "write the text again, as UTF-8"
     if not line.decode("utf-8", "ignore").isascii():
-        return "a truncated character", "remove such bytes with: iconv -c -f UTF-8 -t UTF-8"
+        return "a truncated character", "is the file damaged? write the text again"
     runs = re.findall(rb"[\x80-\xff]+", line)
     leads = b"".join(run[::2] for run in runs)
     if all(len(run) % 2 == 0 for run in runs) and 2 * sum(b < 0xE0 for b in leads) > len(leads):

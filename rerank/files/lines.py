@@ -93,7 +93,14 @@ def read_lines(
                 lines = _checked(block, source, number, notices)
                 if 4 * len(lines) > len(block):  # of 3 bytes at most, in the mean
                     blank += sum(not line or line.isspace() for line in lines)
-                    _refuse_blank(blank, number + len(lines) - 1, source)
+                    seen = number + len(lines) - 1
+                    if blank > max(_MOST_BLANK, _BLANK_SHARE * seen):
+                        raise InputError(
+                            f"expected text, found {blank:,} blank lines of {seen:,}; is this the "
+                            "right file?",
+                            source=source,
+                            line=seen,
+                        )
                 yield from lines
                 number += len(lines)
         except DamagedError as fault:
@@ -252,16 +259,6 @@ def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> byte
             line = first + block.count(b"\n", 0, match.start())
             notices.add(kind, source=source, line=line, count=count)
     return block.replace(b"\r\n", b"\n").removesuffix(b"\r")
-
-
-def _refuse_blank(blank: int, lines: int, source: str) -> None:
-    """InputError for a file of which next to nothing but blank lines was read so far."""
-    if blank > _MOST_BLANK and blank > _BLANK_SHARE * lines:
-        raise InputError(
-            f"expected text, found {blank:,} blank lines of {lines:,}; is this the right file?",
-            source=source,
-            line=lines,
-        )
 
 
 def _too_long(source: str, line: int, limit: int) -> InputError:

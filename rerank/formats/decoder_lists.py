@@ -309,7 +309,12 @@ class Fairseq(ReadOnlyFormat):
                 continue
             kind, rest = tag[1], line[tag.end() :]
             if kind == b"S" and tag[2]:
-                _note_again(builder, tag[2], sources, rest)
+                if sources.get(tag[2]) == rest:
+                    builder.note("source-again")
+                elif sources.setdefault(tag[2], rest) != rest:
+                    what = f"expected one source of S-{tag[2].decode()}, found another one than "
+                    cure = "give each run of fairseq a file of its own"
+                    builder.refuse(builder.fault(f"{what}above; {cure}"))
             if kind in b"SO" and not tag[2]:
                 counted += 1
             if kind not in b"HDP":
@@ -370,17 +375,6 @@ def _without_bar(line: bytes) -> bytes:
         return line.partition(b"\r")[0]  # a bar behind it
     behind = None if _TAG.match(line) else _AFTER_BAR.search(line)
     return line if behind is None else line[behind.start() :]
-
-
-def _note_again(
-    builder: RowBuilder, number: bytes, sources: dict[bytes, bytes], text: bytes
-) -> None:
-    """Note a source whose id comes again; refuse another one with this id. Adds it to the known."""
-    if sources.get(number) == text:
-        builder.note("source-again")
-    elif sources.setdefault(number, text) != text:
-        what = f"expected one source of S-{number.decode()}, found another one than above"
-        builder.refuse(builder.fault(f"{what}; give each run of fairseq a file of its own"))
 
 
 def _add(builder: RowBuilder, hypothesis: _Hypothesis) -> None:

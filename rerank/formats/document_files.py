@@ -296,7 +296,15 @@ def _whole_texts(path: FilePath, documents: Documents, notices: Notices) -> list
     """The text of each document, or the whole text of all."""
     file, name = file_and_name(path)
     if os.path.isdir(file):
-        return _in_folder(Path(file), documents, notices)
+        folder, files = Path(file), dict[str, Path]()  # by their names, with or without suffixes
+        for entry in sorted(folder.iterdir()):  # `.txt.gz` and `.gz` are suffixes of a name
+            endings = ("".join(entry.suffixes[n:]) for n in range(len(entry.suffixes) + 1))
+            files |= {entry.name.removesuffix(ending): entry for ending in endings}
+        for document in documents.ids:
+            if document not in files:
+                cure = f"name the files by the ids, as {display(folder / f'{document}.txt')}"
+                raise _missing(document, display(folder), cure)
+        return [_joined(text_lines(files[d], notices, "system")) for d in documents.ids]
     texts = read_texts(file, Notices())  # whose warnings are about segments
     if texts is None:
         return _plain(path, documents, notices)
@@ -311,19 +319,6 @@ def _whole_texts(path: FilePath, documents: Documents, notices: Notices) -> list
         if not any(by_id.get(document, ())):
             raise _missing(document, display(path), "leave it out of --docs, or add its text")
     return [_joined(line or b"" for line in by_id[document]) for document in documents.ids]
-
-
-def _in_folder(folder: Path, documents: Documents, notices: Notices) -> list[str]:
-    """The texts of files with the ids of documents as names, with or without a suffix."""
-    files: dict[str, Path] = {}
-    for file in sorted(folder.iterdir()):  # `.txt.gz` and `.gz` are suffixes of a name
-        endings = ("".join(file.suffixes[n:]) for n in range(len(file.suffixes) + 1))
-        files |= {file.name.removesuffix(ending): file for ending in endings}
-    for name in documents.ids:
-        if name not in files:
-            cure = f"name the files by the ids, as {display(folder / f'{name}.txt')}"
-            raise _missing(name, display(folder), cure)
-    return [_joined(text_lines(files[name], notices, "system")) for name in documents.ids]
 
 
 def _plain(path: FilePath, documents: Documents, notices: Notices) -> list[str]:

@@ -54,18 +54,6 @@ class SparseEntries(NamedTuple):
     ends: Ints
 
 
-def _template(layout: Layout) -> Template:
-    """The arrays of a layout."""
-    labels = [label for label, _ in layout.values]
-    return Template(
-        fields=layout.fields,
-        column=layout.column,
-        labels=np.frombuffer(b"".join(labels), np.uint8),
-        ends=np.cumsum([0, *map(len, labels)], dtype=np.int64),
-        places=np.array([place for _, place in layout.values], dtype=np.int64),
-    )
-
-
 Columns: TypeAlias = tuple[Ints, Ints, Floats, Floats, NDArray[np.bool_]]
 """Ids, text spans, dense features, totals of the rows, and which rows are done."""
 
@@ -81,7 +69,15 @@ def read_common(rows: KBestRows, layout: Layout, done: NDArray[np.bool_]) -> Spa
     entries = SparseEntries(
         np.empty((most, 2), np.int64), np.empty(most), np.zeros(len(rows) + 1, np.int64)
     )
-    _read_rows(blob, rows.lines.spans, _template(layout), columns, entries)
+    labels = [label for label, _ in layout.values]
+    template = Template(
+        fields=layout.fields,
+        column=layout.column,
+        labels=np.frombuffer(b"".join(labels), np.uint8),
+        ends=np.cumsum([0, *map(len, labels)], dtype=np.int64),
+        places=np.array([place for _, place in layout.values], dtype=np.int64),
+    )
+    _read_rows(blob, rows.lines.spans, template, columns, entries)
     n_entries = int(entries.ends[-1])
     names, values = entries.names[:n_entries], entries.values[:n_entries]
     ids, firsts = _numbered(blob, names)

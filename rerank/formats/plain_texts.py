@@ -254,12 +254,10 @@ class RunningText:
 
     def check_pieces(self, notices: Notices) -> None:
         """A notice if most lines are in subword units, which a tokenizer would cut once more."""
-        for name, filter in ((mark.name, mark.filter) for mark in SUBWORDS):
+        for name, cure in ((mark.name, mark.cure) for mark in SUBWORDS):
             if self.profile.share("mark", name) >= MANY:
                 count = self.profile.counts["mark", name]
-                notices.add(
-                    "pieces-in-text", source=self.source, count=count, what=name, filter=filter
-                )
+                notices.add("pieces-in-text", source=self.source, count=count, what=name, cure=cure)
 
     def _look(self, line: bytes, number: int) -> bool:
         """Whether something is unusual in a line; it is counted."""

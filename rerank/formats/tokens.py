@@ -34,10 +34,9 @@ _DIGIT = re.compile(rb"[0-9]")
 _SCORE_KEY = re.compile("comet|score|predict|log.?prob|^f1$", re.IGNORECASE)
 _NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
 _LIST_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[\s*-?[0-9]')
-_LOG10_TOTALS = {  # of a line, by KenLM's query and by SRILM's ngram -ppl -debug 1
-    re.compile(rb"(^|\t)Total: \S+ OOV: "): r"s/.*Total: \([^ ]*\) OOV: .*/\1/p",
-    re.compile(rb" zeroprobs, logprob= \S+ ppl= "): r"s/.* logprob= \([^ ]*\) ppl= .*/\1/p",
-}
+_LOG10_TOTAL = re.compile(  # of a line, by KenLM's query and by SRILM's ngram -ppl -debug 1
+    rb"(^|\t)Total: \S+ OOV: | zeroprobs, logprob= \S+ ppl= "
+)
 
 DIGITS = 400  # of a whole number: more than any that is finite as a float has
 _LARGE = 10**DIGITS
@@ -129,8 +128,8 @@ def number(token: bytes, what: str, *, cure: str = "") -> float:
 def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     """The cure of a file that should hold a number on each line; empty for lines without digits.
 
-    lines: the first that are not such numbers, or only the heading above them. The outputs of
-    COMET, KenLM and SRILM, and JSON, need a command.
+    lines: the first that are not such numbers, or only the heading above them. Totals of KenLM and
+    SRILM are log10, and JSON needs a command.
     """
     head = b"\n".join(lines)[:_HEAD_BYTES]
     file = Place(file, Notices()).argument
@@ -144,13 +143,10 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
         key = json.dumps(next(filter(_SCORE_KEY.search, ranked), ranked[0]), ensure_ascii=False)
         program = f".. | objects | .[{key}] | .. | numbers"
         return f"; `jq '{program}' {file} > numbers` writes its numbers"
-    if b"\tscore: " in lines[0]:
-        program = "s/.*\\tSegment [0-9]*\\tscore: //p"
-        return f"; `sed -n '{program}' {file} > numbers` writes its numbers"
-    if total := next((edit for sign, edit in _LOG10_TOTALS.items() if sign.search(head)), None):
+    if _LOG10_TOTAL.search(head):
         return (
-            f"; `sed -n '{total}' {file} | awk '{{print $1 * 2.302585}}' > numbers` writes its "
-            "numbers as natural logarithms; those of KenLM and SRILM are log10"
+            "; write its totals alone, one on each line, as natural logarithms: those of KenLM and "
+            "SRILM are log10, so multiply them by 2.302585"
         )
     digits = [_DIGIT.search(line) is not None for line in lines]
     if all(digits[1:]) and (digits[0] or len(lines) > 1):

@@ -105,15 +105,6 @@ _LONGEST_FIRST = "|".join(sorted(_SENSES, key=len, reverse=True))
 _CONNECTIVE = re.compile(rf"(?<![^ ])(?:{_LONGEST_FIRST})(?![^ ])")
 
 
-def _is_past(word: str) -> bool:
-    """Whether a word ends in -ed as regular past forms do, or is an irregular one.
-
-    Irregular forms that are others, too, such as `put`, do not count.
-    """
-    ends = word.endswith("ed") and not word.endswith("eed") and len(word) > 4
-    return word in english_words("past") or (ends and word not in _NO_PAST)
-
-
 class EnglishF1(TextMetric):
     """F1, 0 to 100, of items that the sentences of English texts have.
 
@@ -217,7 +208,10 @@ class Tense(EnglishF1):
         for word, following in zip_longest(lower, lower[1:]):
             if word in _TENSES and (word != "won" or following == "'t"):
                 tenses.append(_TENSES[word])
-            elif _is_past(word):
+                continue
+            regular = word.endswith("ed") and not word.endswith("eed") and len(word) > 4
+            # irregular forms that are others, too, such as `put`, do not count
+            if word in english_words("past") or (regular and word not in _NO_PAST):
                 tenses.append("past")
         return tenses
 

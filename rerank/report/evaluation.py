@@ -193,10 +193,17 @@ class Evaluation:
         whole = Table.by_columns(_bleu_columns(systems))
         extremes = (("oracle", self.oracle), ("anti-oracle", self.anti_oracle))
         rows = [[name, score.bleu, None, score.length_ratio] for name, score in extremes if score]
-        tables = [
-            Table(whole.columns, [*whole.rows, *rows]),
-            Table.by_columns(_other_columns(systems)),
+        others = [{k: v for k, v in x.metrics.items() if k != "bleu"} for x in systems]
+        shown: list[tuple[str, Form, str]] = [
+            ("BLEU without\nbrevity penalty", ".2f", "bleu_without_brevity_penalty")
         ]
+        if len(systems) > 1:
+            shown.append(("sign\ntest p", p_value, "sign_test_p_value"))
+        if any(system.oracle_share is not None for system in systems):
+            shown.append(("share of\noracle gain", ".1%", "oracle_share"))
+        columns = _columns(systems, ("system", "", "name")) + _metric_columns(others)
+        columns += _columns(systems, *shown)
+        tables = [Table(whole.columns, [*whole.rows, *rows]), Table.by_columns(columns)]
         if systems[0].detokenised:
             columns = _columns(systems, ("detokenised", "", "name"))
             columns += _metric_columns([system.detokenised for system in systems])
@@ -345,20 +352,6 @@ def _metric_columns(
             shown.append((f"p\n({NAMES.get(name, name)})", p_value, "p_value"))
         columns += _columns([scores[name] for scores in systems], *shown)
     return columns
-
-
-def _other_columns(systems: Sequence[System]) -> _Columns:
-    """Metrics other than BLEU, and what explains BLEU and documents."""
-    others = [{k: v for k, v in x.metrics.items() if k != "bleu"} for x in systems]
-    columns = _columns(systems, ("system", "", "name")) + _metric_columns(others)
-    shown: list[tuple[str, Form, str]] = [
-        ("BLEU without\nbrevity penalty", ".2f", "bleu_without_brevity_penalty")
-    ]
-    if len(systems) > 1:
-        shown.append(("sign\ntest p", p_value, "sign_test_p_value"))
-    if any(system.oracle_share is not None for system in systems):
-        shown.append(("share of\noracle gain", ".1%", "oracle_share"))
-    return columns + _columns(systems, *shown)
 
 
 def _scores(systems: Sequence[System]) -> Table:

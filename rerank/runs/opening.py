@@ -158,20 +158,15 @@ def open_run(
             _read_first(run, announce)
         with _faults(run, copies):
             with watch.lap("models"):
-                _choose(run, announce)
+                for model in run.scorers:  # what the options leave to them
+                    model.progress = progress
+                    if model is not run.kinds.agreement:  # which has chosen
+                        line = model.choose(kbest for _, kbest in run.read_unreported())
+                        if line:
+                            announce(line)
             if options.sharing.shard is not None:
                 run.shard = shard_of(run, *options.sharing.shard)
             yield run
-
-
-def _choose(run: Run[ListSource], announce: Printer) -> None:
-    """Have models choose by the first lists what the options leave to them; announced."""
-    for model in run.scorers:
-        model.progress = progress
-        if model is run.kinds.agreement:
-            continue  # it has chosen
-        if line := model.choose(kbest for _, kbest in run.read_unreported()):
-            announce(line)
 
 
 @contextmanager

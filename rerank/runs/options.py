@@ -371,7 +371,7 @@ class ScoringMachine(Machine):
 
     @property
     def of_models(self) -> dict[str, Any]:
-        """What opens language models."""
+        """What language models run on."""
         names = ("device", "threads", "dtype", "deterministic")
         return {name: getattr(self, name) for name in names}
 

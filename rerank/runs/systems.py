@@ -393,7 +393,12 @@ def open_outputs(
     named: list[tuple[str, Translation]]
     for name, path in systems:
         if isinstance(path, UnsegmentedText):
-            text = _aligned(path, segmented, documents, notices)
+            lines = (
+                [[line for line in sentence if line] or [b""] for sentence in sentences]
+                for sentences in read_outputs(segmented, documents)
+            )
+            aligned = [*chain.from_iterable(segments_of(path, documents, lines, notices))]
+            text = Translation(display(path), aligned)
             named = [(base_name(path) if name == ALL else name, text)]
         elif name == ALL:
             named = [*read_systems(path, documents, notices)[1].items()]
@@ -410,21 +415,6 @@ def open_outputs(
             if not isinstance(path, UnsegmentedText):
                 segmented.append(text)
     return texts
-
-
-def _aligned(
-    path: UnsegmentedText,
-    outputs: Sequence[Translation],
-    documents: Documents,
-    notices: Notices,
-) -> Translation:
-    """The segments of a text of whole documents, aligned with outputs."""
-    lines = (
-        [[line for line in sentence if line] or [b""] for sentence in sentences]
-        for sentences in read_outputs(outputs, documents)
-    )
-    segments = [*chain.from_iterable(segments_of(path, documents, lines, notices))]
-    return Translation(display(path), segments)
 
 
 def _check_names(names: Sequence[str]) -> None:

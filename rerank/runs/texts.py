@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
-    from lm.side_information import SentenceNumbers, SideText
+    from lm.side_information import SideText
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
@@ -460,17 +460,27 @@ def interned(
 ) -> tuple[list[bytes], SideText]:
     """Distinct words of side information, and its sentences in their indices.
 
-    Of a kind whose sentences are numbers of sentences there are no words. beside: the text, of this
-    name in messages, that has the same documents and sentences. InputError if it has not.
+    Of a kind whose sentences are numbers of sentences in their documents, from 1 and 0 for none,
+    there are no words. beside: the text, of this name in messages, that has the same documents and
+    sentences. InputError if it has not.
     """
     import numpy as np
 
-    from lm.corpus import intern
-    from lm.side_information import LABELS, NUMBERS, SideText
+    from lm.corpus import Corpus, intern
+    from lm.side_information import LABELS, NUMBERS, SentenceNumbers, SideText
     from rerank.formats.plain_texts import RunningText
+    from rerank.formats.translations import sentence_number
 
     if kind in NUMBERS:
-        return [], _numbered(path, beside, name, documents, notices)
+        sentences, bounds = sentences_of(path, documents, notices)
+        shape = Corpus(np.zeros(0, np.int32), np.zeros(len(sentences) + 1, np.int64), bounds)
+        check_shape(shape, beside, name, path)
+        indices = np.full(shape.n_sentences, -1, dtype=np.int64)
+        for begin, end in pairwise(bounds.tolist()):
+            for i, (line, numbers) in enumerate(sentences[begin:end]):
+                parent = sentence_number(numbers, i, end - begin, display(path), line)
+                indices[begin + i] = begin + parent - 1 if parent else -1
+        return [], SentenceNumbers.of(indices)
     lines = RunningText(path, "evaluation", documents).lines
     words, text = intern(
         (partial(read_lines, path) if kind in LABELS else lines)(notices), documents
@@ -506,30 +516,6 @@ def sentences_of(
         else:
             sentences.append((number, words))
     return sentences, np.unique([*bounds, len(sentences)])
-
-
-def _numbered(
-    path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
-) -> SentenceNumbers:
-    """Sentences that a text names by their numbers in their documents, from 1; 0 for none.
-
-    Arguments: as of `interned`.
-    """
-    import numpy as np
-
-    from lm.corpus import Corpus
-    from lm.side_information import SentenceNumbers
-    from rerank.formats.translations import sentence_number
-
-    sentences, bounds = sentences_of(path, documents, notices)
-    shape = Corpus(np.zeros(0, np.int32), np.zeros(len(sentences) + 1, np.int64), bounds)
-    check_shape(shape, beside, name, path)
-    indices = np.full(shape.n_sentences, -1, dtype=np.int64)
-    for begin, end in pairwise(bounds.tolist()):
-        for i, (line, words) in enumerate(sentences[begin:end]):
-            parent = sentence_number(words, i, end - begin, display(path), line)
-            indices[begin + i] = begin + parent - 1 if parent else -1
-    return SentenceNumbers.of(indices)
 
 
 def note_language(

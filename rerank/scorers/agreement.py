@@ -197,19 +197,15 @@ def agreement_of_systems(lists: Iterable[KBest], labels: Iterable[str]) -> Syste
     """The agreement of the systems of these features; None where one has several candidates."""
     from rerank.metrics.agreement import SystemAgreement  # numba
 
-    counted = SystemAgreement([*labels])
+    systems = [*labels]
+    counted = SystemAgreement(systems)
     for kbest in lists:
-        if not one_output_each(kbest, [*labels]):
+        names, starts = column_names(kbest.labels), np.unique(kbest.offsets)[:-1]
+        outputs = kbest.dense[:, [names.index(label) for label in systems]]
+        if len(starts) and np.add.reduceat(outputs, starts).max(initial=0.0) > 1.0:
             return None
         counted.add(kbest)
     return counted
-
-
-def one_output_each(kbest: KBest, labels: Sequence[str]) -> bool:
-    """Whether each system of these features has one candidate of a sentence at most."""
-    names, starts = column_names(kbest.labels), np.unique(kbest.offsets)[:-1]
-    outputs = kbest.dense[:, [names.index(label) for label in labels]]
-    return not len(starts) or bool(np.add.reduceat(outputs, starts).max(initial=0.0) <= 1.0)
 
 
 def votes_of(kbest: KBest) -> Floats:

@@ -203,13 +203,15 @@ class Consistency:
                 [document.texts[t] for t in present],
                 [votes[t] for t in present],
             )
-        return ConsistencyProblem(
-            [[[p for p in pairs if self._counts(p[0])] for pairs in of_list] for of_list in lists]
-        )
-
-    def _counts(self, item: bytes) -> bool:
-        """Whether a source word or phrase, or its characters without spaces, is not ignored."""
-        return self.ignored.isdisjoint({item, item.replace(b" ", b"")})
+        # a source word or phrase is ignored, or its characters without spaces are
+        counts = [
+            [
+                [p for p in pairs if not self.ignored & {p[0], p[0].replace(b" ", b"")}]
+                for pairs in of
+            ]
+            for of in lists
+        ]
+        return ConsistencyProblem(counts)
 
     def _aligned(self, kbest: KBest, present: Sequence[int]) -> list[list[list[Pair]]] | None:
         """Pairs of each candidate by the alignments of the list; None if it has none."""

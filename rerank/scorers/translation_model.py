@@ -353,17 +353,8 @@ class Translator:
             [" ".join(decode(c.tokens, skip_special_tokens=True).split()) for c in beam]
             for beam in generated
         ]
-        log_probs = self._log_probs(sources, written)
-        return [*map(self._list, generated, written, log_probs)]
-
-    def _log_probs(
-        self, sources: Sequence[Ids], written: Sequence[Sequence[str]]
-    ) -> list[dict[str, float]]:
-        """Log p of the distinct texts of each source, without those that are too long.
-
-        Their tokens are the tokenizer's, not those that were generated: a text has many
-        segmentations, and some tokens are not written.
-        """
+        # log p of distinct texts, by the tokens of the tokenizer, not those that were generated: a
+        # text has many segmentations, and some tokens are not written
         model = self.engine.model
         most = model.positions - len(model.target)
         distinct = [[*dict.fromkeys(texts)] for texts in written]
@@ -376,7 +367,8 @@ class Translator:
             for source, ids in zip(sources, fitting, strict=True)
         ]
         rows = zip(fitting, self.engine.scores(pairs), strict=True)
-        return [dict(zip(texts, scores.tolist(), strict=True)) for texts, scores in rows]
+        log_probs = [dict(zip(texts, scores.tolist(), strict=True)) for texts, scores in rows]
+        return [*map(self._list, generated, written, log_probs)]
 
     def _list(
         self,

@@ -69,11 +69,26 @@ class Anchor:
 
     @classmethod
     def of(cls, lists: TuningLists, start: Floats, search: PoolSearch, name: str = "") -> Anchor:
-        """The start weights, or the best single feature where there are none."""
+        """The start weights, or where there are none the single feature of the best value. O(n F²).
+
+        With either sign; of equal ones the first, without a sign if possible. With indicator
+        features of systems this is the best system.
+        """
         spreads = Axes.of(lists.pool).scale
         settled = search.bounds.settle_scale(lists.pool)
-        if not settled and not (start * spreads).any():
-            start, name = _best_feature(lists, search)
+        if settled or (start * spreads).any():
+            return cls(start, spreads, settled, name)
+        objective = free_length(search.goal.objective)
+        start, name, value = np.zeros(len(search.names)), "no feature", -np.inf
+        for sign, how in ((1.0, ""), (-1.0, ", negated")):
+            for f, feature in enumerate(search.names):
+                weights = np.zeros(len(search.names))
+                weights[f] = sign
+                weights = search.bounds.clipped(weights)
+                decode = lists.decode if f in lists.contextual else lists.pool.decode
+                reached = objective.value(decode(weights)) if weights[f] else -np.inf
+                if reached > value:
+                    start, name, value = weights, f"the feature {feature} alone{how}", reached
         return cls(start, spreads, settled, name)
 
     def towards(self, tuned: Floats, share: float) -> Floats:
@@ -101,26 +116,6 @@ class Anchor:
 
 def _normalised(weights: Floats) -> Floats:
     return np.asarray(weights / (np.linalg.norm(weights, 1) or 1.0))
-
-
-def _best_feature(lists: TuningLists, search: PoolSearch) -> tuple[Floats, str]:
-    """Weights (F,) of the single feature, with either sign, that has the best value, and its name.
-
-    Of equal ones the first, without a sign if possible. With indicator features of systems this is
-    the best system. O(n F²).
-    """
-    names, objective = search.names, free_length(search.goal.objective)
-    best, called, value = np.zeros(len(names)), "no feature", -np.inf
-    for sign, how in ((1.0, ""), (-1.0, ", negated")):
-        for f, name in enumerate(names):
-            weights = np.zeros(len(names))
-            weights[f] = sign
-            weights = search.bounds.clipped(weights)
-            decode = lists.decode if f in lists.contextual else lists.pool.decode
-            reached = objective.value(decode(weights)) if weights[f] else -np.inf
-            if reached > value:
-                best, called, value = weights, f"the feature {name} alone{how}", reached
-    return best, called
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from itertools import accumulate, combinations_with_replacement, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.words import edit_distance
 from support.world import World
 
 from rerank.corpus.edit_distance import parted
@@ -22,16 +23,6 @@ IDS = ("evening", "town")
 Words = tuple[str, ...]
 
 
-def distance(words: Words, others: Words) -> int:
-    """Levenshtein distance by its recursion."""
-    row = list(range(len(others) + 1))
-    for i, word in enumerate(words, 1):
-        before, row = row, [i]
-        for j, other in enumerate(others, 1):
-            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (word != other)))
-    return row[-1]
-
-
 def cost(words: Words, places: tuple[int, ...], references: list[list[Words]]) -> int:
     """Ten times the edits to the nearest references, and what beginnings of segments cost.
 
@@ -39,7 +30,7 @@ def cost(words: Words, places: tuple[int, ...], references: list[list[Words]]) -
     """
     plain, found = tuple(map(str.strip, words)), 0
     for (a, b), several in zip(pairwise((0, *places, len(words))), references, strict=True):
-        found += 10 * min(distance(plain[a:b], one) for one in several)
+        found += 10 * min(edit_distance(plain[a:b], one) for one in several)
     for place, several in zip(places, references, strict=False):
         closed = 2 * sum(one[-1:] == (".",) for one in several) > len(several)
         if closed and 0 < place < len(words) and not words[place - 1].endswith("\n"):

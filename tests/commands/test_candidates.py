@@ -2,7 +2,10 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 import pytest
@@ -26,6 +29,21 @@ def translator(world: World) -> World:
 
 def lists(world: World) -> list[dict[str, Any]]:
     return [json.loads(line) for line in world.lines("out.jsonl")]
+
+
+@contextmanager
+def killed_after(patches: pytest.MonkeyPatch, engine: Any, calls: int) -> Iterator[None]:
+    """An engine that is interrupted after so many calls, of a sentence each."""
+    draw, numbers = engine.generated, count()
+
+    def killed(*given: Any) -> Any:
+        if next(numbers) == calls:
+            raise KeyboardInterrupt
+        return draw(*given)
+
+    with patches.context() as patch:
+        patch.setattr(engine, "generated", killed)
+        yield
 
 
 def test_beams_are_those_of_transformers_with_the_loss_of_their_texts(translator: World) -> None:
@@ -130,16 +148,7 @@ def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_
         assert votes[0] == votes[1]
     translator.ok(f"{RUN} {MODEL} {DRAWS} --seed 2")
     assert translator.text("out.jsonl") != whole
-    engine = lm.seq2seq.TranslationEngine
-    draw, calls = engine.generated, iter(range(9))
-
-    def killed(*given: Any) -> Any:
-        if next(calls) == 4:  # a sentence a call
-            raise KeyboardInterrupt
-        return draw(*given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "generated", killed)
+    with killed_after(monkeypatch, lm.seq2seq.TranslationEngine, 4):
         assert translator.run(f"{RUN} {MODEL} {DRAWS}").exit == 130
     part = translator.folder / "out.jsonl.part"
     part.write_bytes(part.read_bytes() + b'{"document": "b", "sou')
@@ -208,15 +217,7 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     whole = translator.text("out.jsonl")
     for line in lists(translator):
         assert sum(one["features"]["votes"] for one in line["candidates"]) == 4
-    draw, calls = ConvertedEngine.generated, iter(range(9))
-
-    def killed(*given: Any) -> Any:
-        if next(calls) == 2:  # a sentence a call
-            raise KeyboardInterrupt
-        return draw(*given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ConvertedEngine, "generated", killed)
+    with killed_after(monkeypatch, ConvertedEngine, 2):
         assert translator.run([*run, "--sample"]).exit == 130
     assert "2 sentences are kept" in translator.ok([*run, "--sample", "--resume"]).err
     assert translator.text("out.jsonl") == whole

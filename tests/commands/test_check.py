@@ -7,10 +7,8 @@ import gzip
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -168,38 +166,29 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("sign", SIGNS)
-def test_what_one_text_has_alone_is_named_and_the_filter_undoes_it(sign: str, world: World) -> None:
+def test_what_one_text_has_alone_is_named_with_a_cure(sign: str, world: World) -> None:
     plain = [line.replace("o'clock", "o'clo-ck") for line in ALIKE]
     signed = list(map(SIGNS[sign], plain))
     pairs = [f"{t} ||| {x} ||| A= {k} ||| 0" for t, x in enumerate(signed) for k in (-1, -2)]
     for name, lines in (("plain", plain), ("signed", signed), ("list", pairs)):
         world.write(name, lines)
     evaluate, check = "evaluate -m bleu -b --no-docs one", "check --no-docs one --ref plain --kbest"
-    for command, file, again in (
-        (
-            f"{evaluate} --ref plain --baseline plain signed",
-            "signed",
-            f"{evaluate} --ref plain --baseline plain cured",
-        ),
-        (
-            f"{evaluate} --ref signed --baseline plain plain",
-            "signed",
-            f"{evaluate} --ref cured --baseline plain plain",
-        ),
-        (f"{check} list", "list", f"{check} cured"),
+    for file, command in (
+        ("signed", f"{evaluate} --ref plain --baseline plain signed"),
+        ("signed", f"{evaluate} --ref signed --baseline plain plain"),
+        ("list", f"{check} list"),
     ):
         run = world.ok(command)
-        said = run.out if command.startswith("check") else run.err
+        said = run.out + run.err
         assert sign in said or sign in ("factors", "Penn"), said
-        filter, *also = re.findall(r"filter the \w+ with: (.*?)(?: \(\d+ times\)|, first at)", said)
-        filter = " | ".join([f"{filter} < {file}", *also])
-        subprocess.run(["bash", "-c", f"{filter} > cured"], cwd=world.folder, check=True)
-        run = world.ok(again)
-        assert " do not; " not in run.out + run.err
-        expected = plain[0].lower() if sign == "capitals" else plain[0]
-        if command.startswith("check"):
-            assert " ".join(world.lines("cured")[0].split()) == f"0 ||| {expected} ||| A= -1 ||| 0"
-        assert "100.00" in run.out
+        cures = re.findall(r" do not; (.*?)(?: \(\d+ times\)|, first at| \[R)", said)
+        assert cures, said
+        if sign == "@@":
+            filter = f"{cures[0].removeprefix('join them with: ')} < {file} > cured"
+            subprocess.run(["bash", "-c", filter], cwd=world.folder, check=True)
+            run = world.ok(command.replace(file, "cured"))
+            assert " do not; " not in run.out + run.err
+            assert "100.00" in run.out
 
 
 @pytest.mark.parametrize("placeholder", ["\u2985ent\uff030\u2986", "__TERM_0__"])
@@ -237,15 +226,6 @@ def test_lines_that_are_not_where_they_should_be_are_named(said: str, world: Wor
     command = "evaluate -m bleu -b --tokenize 13a --no-docs one --baseline hyp hyp --ref ref"
     found = world.ok(command).err
     assert said in found
-    for file, filter in re.findall(
-        r"(hyp|ref)[a-z]+ (?:by|with): (.*?)(?:, or filter|, fir)", found
-    ):
-        shell = (
-            f"PATH={Path(sys.executable).parent}:$PATH; {filter} < {file} > new && mv new {file}"
-        )
-        subprocess.run(["bash", "-c", shell], cwd=world.folder, check=True)
-        assert said not in world.ok(command).err
-        world.write("ref", joined)
 
 
 def test_other_references_and_other_systems_are_compared_with_the_first(world: World) -> None:
@@ -411,7 +391,7 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
     assert "two:3: " in found  # its line end
     refused = lists.run(f"{command} --fix new")
     assert (refused.exit, refused.err.endswith("; mkdir new\n")) == (2, True)
-    (lists.folder / "new").mkdir()
+    subprocess.run(refused.err.rpartition("; ")[2].split(), check=True)
     assert "clean copy new/two: 1 x CRLF line end" in lists.ok(f"{command} --fix new").out
     cured = lists.ok(command.replace("one", "new/one").replace("two", "new/two")).out
     assert "line ends" not in cured
@@ -492,10 +472,10 @@ RAW = """
 ไฟถูกเปิดแล้วในบ้าน|ฝนตกในเมือง ; ไฟถูกเปิดในบ้าน|ฝนตกในเมือง ; in Thai ; --tokenize char
 灯 点亮 了 。|她 离开 了 。 ; 灯点亮了。|她离开了。 ; hypotheses in Han ; --tokenize zh
 It is lit.|She left. ; it is lit .|she left . ; references look detok.* 13a ; --tokenize 13a
-u1 it is|u2 she left ; u1 it was|u2 she left ; begins with an id such as u1 ; sed
-u1 it is|u2 she left ; u2 she left|u1 it was ; id such as u2, in another order ; sed
-it is (a-1)|she left (a-2) ; it was (a-1)|she left (a-2) ; ends with an id such as .a-1 ; sed
-don't|it's ; don&#39;t|it&#x27;s ; mixed escaping: hypotheses contain &#39; .*: python3 -c ; python3
+u1 it is|u2 she left ; u1 it was|u2 she left ; begins with an id such as u1 ; remove
+u1 it is|u2 she left ; u2 she left|u1 it was ; id such as u2, in another order ; remove
+it is (a-1)|she left (a-2) ; it was (a-1)|she left (a-2) ; ends with an id such as .a-1 ; remove
+don't|it's ; don&#39;t|it&#x27;s ; mixed escaping: hypotheses contain &#39; ; html.unescape
 """
 
 
@@ -508,13 +488,9 @@ def test_raw_texts_and_ids_of_lines_are_named_with_a_cure(row: str, world: World
     found = world.ok(command).err
     assert re.search(said, found), found
     if not cure.startswith("--"):
-        (filter,) = re.findall(rf": ({cure} .*?), first at", found)
-        for file in ("ref", "hyp"):
-            made = f"{filter} < {file} | sort > new && mv new {file}"
-            subprocess.run(["bash", "-c", made], cwd=world.folder, check=True)
-        assert "u1" not in world.text("hyp") + world.text("ref")
-        cure = ""
-    assert not re.search(said, world.ok(f"{command} {cure}").err)
+        assert cure in found
+    else:
+        assert not re.search(said, world.ok(f"{command} {cure}").err)
 
 
 def test_a_system_is_compared_with_the_others(world: World) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.words import edit_distance
 from support.world import ROOT, World
 
 DATA = ROOT.parent / "shared" / "data" / "fixtures"
@@ -270,16 +271,6 @@ def test_copies_of_input_are_removed(world: World, monkeypatch: pytest.MonkeyPat
 Words = list[list[str]]
 
 
-def distance(a: list[str], b: list[str]) -> int:
-    """Levenshtein's distance, two rows of the table at a time."""
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        above, row = row, [i]
-        for j, y in enumerate(b, 1):
-            row.append(min(row[-1] + 1, above[j] + 1, above[j - 1] + (x != y)))
-    return row[-1]
-
-
 def write_words(world: World, lists: list[Words]) -> None:
     rows = [(t, " ".join(words)) for t, own in enumerate(lists) for words in own]
     world.write("list", [f"{t} ||| {text} ||| A= {n} ||| 1" for n, (t, text) in enumerate(rows)])
@@ -293,7 +284,7 @@ def test_distances_of_long_candidates_are_those_of_the_table(n_words: int, world
     pairs = [[a, b] for a, b in combinations(own, 2)]
     write_words(world, pairs)
     found = [line.split("\t")[3] for line in world.ok("diversity --kbest list --format tsv").lines]
-    assert found[1:] == [f"{float(distance(a, b))}" for a, b in pairs]
+    assert found[1:] == [f"{float(edit_distance(a, b))}" for a, b in pairs]
 
 
 def test_the_summary_of_diversity_is_of_the_lists_that_have_the_figure(world: World) -> None:

@@ -57,12 +57,8 @@ def own(order: object) -> str:
     ("order", "options", "said"),
     [
         (0, "", "viterbi, exact for a problem of order 0, O(T K^(n+1)), order n"),
-        (1, "", "viterbi, exact for a problem of order 1, O(T K^(n+1)), order n"),
-        (2, "--beam 3", "viterbi, exact for a problem of order 2"),
         ("all", "", "beam of width 8, not exact for a problem of unbounded order, O(T B K)"),
-        ("all", "--beam 3", "beam of width 3, not exact"),
         (1, "--search greedy", "greedy, not exact for a problem of order 1, O(T K)"),
-        (1, "--search survivors", "survivors, exact for a problem of order 1"),
         (1, "--search survivors:merge=sample --alpha 1", "survivors, not exact"),
         ("all", "--search exhaustive", "exhaustive, exact for a problem of unbounded order"),
     ],

@@ -405,15 +405,6 @@ def test_figures_of_interleaved_documents_are_those_of_sorted_ones(mixed: World)
     assert mixed.run(f"check {MIXED} --ref mixed.ref").exit == 0
 
 
-@pytest.mark.parametrize("command", ["decode --weights s.json", "check --ref mixed.ref"])
-def test_interleaved_documents_are_refused_with_a_cure(command: str, mixed: World) -> None:
-    run = mixed.run(f"{command} {MIXED.removesuffix(' --allow-interleaved')}")
-    assert run.exit == 3
-    said = run.out + run.err
-    assert "mixed.docs:3: expected each document in one run of lines, but 'b'" in said
-    assert "or give --allow-interleaved" in said
-
-
 # Sentences without reference, left out
 DROP = "--drop-unreferenced"
 
@@ -516,10 +507,3 @@ def test_characters_spelled_otherwise_on_one_side_are_named_with_the_cure(
             assert f"unescape the {side} with Moses' deescape-special-chars.perl" in said
         if side in sides and side == "hypotheses":
             assert "with: rerank convert --kbest list --escape none --to moses --out NEW" in checked
-
-
-def test_hypotheses_that_are_a_reference_are_named(world: World) -> None:
-    command = "evaluate --no-docs one --baseline base.txt hyp.txt -m bleu --ref dev.ref"
-    assert "identical to reference" not in world.ok(command).err
-    run = world.ok(f"{command} --ref hyp.txt")
-    assert "hypotheses identical to reference 2, first at hyp.txt" in run.err

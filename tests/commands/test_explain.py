@@ -32,12 +32,6 @@ CHOICES = [
 ]
 
 
-@pytest.fixture
-def trace(world: World) -> World:
-    world.write("t", map(json.dumps, CHOICES))
-    return world
-
-
 SHE = """\
 document b, sentence 0
   source      das
@@ -56,16 +50,17 @@ document b, sentence 0
 """
 
 
-def test_a_sentence_has_its_texts_with_changes_marked_and_features(trace: World) -> None:
-    assert trace.ok("explain t b:0").out == SHE
-    after = trace.ok("explain t a:1").out
+def test_a_sentence_has_its_texts_with_changes_marked_and_features(world: World) -> None:
+    world.write("t", map(json.dumps, CHOICES))
+    assert world.ok("explain t b:0").out == SHE
+    after = world.ok("explain t a:1").out
     assert "  before      it is lit\n  first       it is\n  chosen      the same\n" in after
     assert "  no context  the same choice\n" in after
-    both = trace.ok("explain t b")
+    both = world.ok("explain t b")
     assert both.out.startswith("1 documents, 2 sentences, 2 changed (100.0%)")
     assert SHE in both.out
     assert "  before      she is\n  first       lamp\n" in both.out
-    shown = trace.ok("explain t b --format json").json["shown"]
+    shown = world.ok("explain t b --format json").json["shown"]
     assert [one["sentence"] for one in shown] == [0, 2]
 
 

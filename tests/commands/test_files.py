@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import threading
 import tracemalloc
 import zlib
@@ -75,9 +76,10 @@ def test_characters_and_line_ends_may_lie_on_both_sides_of_a_block(world: World)
 )
 def test_wide_encodings_are_recognised(text: str, encoding: str, name: str, world: World) -> None:
     world.write("list", text.encode(encoding))
-    start, _, cure = world.run(FIRST).err.partition("; convert it with: iconv -f ")
+    start, _, cure = world.run(FIRST).err.partition("; convert it with: ")
     assert start == f"rerank: list:1: expected UTF-8, found what looks like {name}"
-    assert text.encode(encoding).decode(cure.split()[0]) == text
+    converted = subprocess.check_output([*cure.split(), "list"], cwd=world.folder)
+    assert converted.decode().removeprefix("\ufeff") == text.removeprefix("\ufeff")
 
 
 @pytest.mark.parametrize(
@@ -90,8 +92,9 @@ def test_wide_encodings_are_recognised(text: str, encoding: str, name: str, worl
 )
 def test_other_encodings_are_guessed(text: str, encoding: str, guess: str, world: World) -> None:
     world.write("list", text.encode(encoding))
-    message = world.run(FIRST).err
-    assert f"probably {guess} text; if so, convert it with: iconv -f {guess} -t UTF-8" in message
+    message, _, cure = world.run(FIRST).err.partition(" text; if so, convert it with: ")
+    assert message.endswith(f"probably {guess}")
+    assert subprocess.check_output([*cure.split(), "list"]).decode() == text
     assert world.ok(f"{FIRST} --encoding {guess}").out == text
 
 
@@ -245,8 +248,6 @@ def test_a_line_may_have_the_limit_but_not_a_byte_more(world: World) -> None:
         ("nowhere/dev.kbest", "no folder nowhere"),
         ("link", "link is a link to gone, which does not exist"),
         (".", "cannot read ."),
-        ("a" * 300, "is too long for the file system"),
-        ("a/" * 4000, "is too long for the file system"),
     ],
 )
 def test_a_file_that_cannot_be_read_has_its_cure(name: str, message: str, world: World) -> None:

@@ -44,13 +44,6 @@ def drawn(world: World) -> World:
     return world
 
 
-@pytest.fixture
-def small(world: World) -> World:
-    """Six sentences with candidates, in two documents."""
-    world.draw(3, SMALL, (3, 4, 6))
-    return world
-
-
 def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
     """Lists of many candidates, of which each has some words of its reference."""
     rng, lines = np.random.default_rng(7), list[str]()
@@ -457,12 +450,13 @@ def test_weights_lose_little_in_flat_ranges(drawn: World, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
-def test_a_plot_changes_no_weight(small: World) -> None:
-    small.ok(PLAIN)
-    plain = without_command(small.content("out.json"))
-    small.ok(PLAIN, "--plot", "surface.png")
-    assert without_command(small.content("out.json")) == plain
-    assert small.content("surface.png").startswith(b"\x89PNG")
+def test_a_plot_changes_no_weight(world: World) -> None:
+    world.draw(3, SMALL, (3, 4, 6))
+    world.ok(PLAIN)
+    plain = without_command(world.content("out.json"))
+    world.ok(PLAIN, "--plot", "surface.png")
+    assert without_command(world.content("out.json")) == plain
+    assert world.content("surface.png").startswith(b"\x89PNG")
 
 
 # Lists that tell little

@@ -142,19 +142,6 @@ def test_leaving_the_direction_has_a_price(drawn: World, price: float, tm: list[
     assert f"(--shrink {price:g}; --shrink 0 for BLEU alone)" in found.err
 
 
-def test_a_price_above_all_gains_keeps_the_direction_of_the_start(drawn: World) -> None:
-    """The feature without a start weight is free of the price."""
-    drawn.ok(FREE.replace("--shrink 0", "--shrink 1e6"), *PAIRS.split())
-    lm, *tm, _ = columns(drawn)
-    assert tm == pytest.approx([lm / 2, lm / 2], rel=1e-3)
-    cosines = []
-    for price in (0, 20, 1e6):
-        drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
-        cosines.append(cosine(drawn, columns(drawn)))
-    assert cosines == sorted(cosines)
-    assert cosines[0] < cosines[-1]
-
-
 DEFAULTS = [  # and names of objectives
     ("--select none --shrink 0 --objective chrf=0.25", "0.25 corpus chrF2"),
     (

@@ -34,6 +34,7 @@ from support.golden import (
     WEIGHTS,
     fill,
 )
+from support.words import edit_distance
 from support.world import World
 
 from decoders.table import DECODERS
@@ -353,25 +354,13 @@ def test_weights_tuned_on_extracted_files_have_the_bleu_of_their_statistics(smal
     assert tuned["provenance"]["length_ratio"] == pytest.approx(ngrams[0] / length)
 
 
-def distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """Edit distance by its recursion."""
-
-    @cache
-    def of(i: int, j: int) -> int:
-        if not i or not j:
-            return i + j
-        return min(of(i - 1, j) + 1, of(i, j - 1) + 1, of(i - 1, j - 1) + (a[i - 1] != b[j - 1]))
-
-    return of(len(a), len(b))
-
-
 def test_diversity_is_the_mean_edit_distance_of_all_pairs(small: World) -> None:
     found = {one["id"]: one for one in stored("diversity.json")["lists"]}
     assert {*found} == {*range(24)} - {GAP}
     for t, own in enumerate(candidates(small)):
         if own:
             pairs = [*combinations([tuple(text.split()) for text, _ in own], 2)]
-            apart = [distance(a, b) for a, b in pairs]
+            apart = [edit_distance(a, b) for a, b in pairs]
             relative = [n / max(map(len, pair)) for n, pair in zip(apart, pairs, strict=True)]
             counts = [found[t]["candidates"], found[t]["distinct"]]
             assert counts == [len(own), len({*map(str, own)})]

@@ -37,12 +37,6 @@ def rows(sentences: list[Sentence]) -> list[tuple[int, str, float, float]]:
     return [(t, *candidate) for t, own in enumerate(sentences) for candidate in own]
 
 
-def moses(sentences: list[Sentence]) -> str:
-    return "".join(
-        f"{t} ||| {x} ||| A= {a!r} B= {b!r} ||| {a!r}\n" for t, x, a, b in rows(sentences)
-    )
-
-
 def jsonl(sentences: list[Sentence]) -> str:
     found = [
         [{"text": x, "score": a, "features": {"A": a, "B": b}} for x, a, b in own]
@@ -86,8 +80,6 @@ def named(form: str, between: str) -> Callable[[list[Sentence]], str]:
 
 # name: (writer, options, names of the two scores, factor of the scores, has a total)
 WRITERS: dict[str, tuple[Callable[[list[Sentence]], str], str, tuple[str, ...], float, bool]] = {
-    "moses": (moses, "", ("A", "B"), 1, True),
-    "jsonl": (jsonl, "", ("A", "B"), 1, True),
     "fairseq": (fairseq, "", ("score", "logprob"), log(2), True),
     "sockeye": (sockeye, "", ("logprob", "factor1"), 1, True),
     "mlm-scoring": (mlm, "", ("score",), 1, True),

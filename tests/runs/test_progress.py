@@ -26,14 +26,6 @@ def with_clock(patch: pytest.MonkeyPatch, real: Callable[[], float], step: float
     replaced_everywhere(patch, real, lambda: next(times))
 
 
-@pytest.fixture
-def training(world: World) -> str:
-    """A command of 12 updates; it ran once, so that all modules are imported."""
-    with_texts(world)
-    world.ok(f"{TRAIN} --model codclm --out first -q")
-    return f"{TRAIN} --model codclm --epochs 3"
-
-
 def left(seconds: int) -> str:
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds} s"
@@ -49,12 +41,13 @@ def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
     step: int,
     rate: str,
     every: int,
-    training: str,
     world: World,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    with_texts(world)
+    world.ok(f"{TRAIN} --model codclm --out first -q")  # so that all modules are imported
     with_clock(monkeypatch, time.monotonic, float(step))
-    said = world.ok(f"{training} {option}").err.splitlines()
+    said = world.ok(f"{TRAIN} --model codclm --epochs 3 {option}").err.splitlines()
     found = [line for line in said if line.startswith("training: ")]
     total = int(found[0].split("/")[1].split()[0]) if every else 0
     assert found == [

@@ -70,7 +70,6 @@ def test_processes_of_one_machine_share_its_cores(
 @pytest.mark.parametrize(
     ("name", "devices", "told"),
     [
-        ("cuda", 0, "--device cuda: no CUDA device is usable here; use --device cpu"),
         ("cuda:2", 2, "--device cuda:2: there are 2 CUDA devices here, counted from 0"),
         ("gpu", 2, "--device gpu: expected auto, cpu, cuda or cuda:N"),
         ("cpu:1", 2, "--device cpu:1: expected auto, cpu, cuda or cuda:N"),
@@ -83,15 +82,6 @@ def test_a_device_that_there_is_not_is_refused(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
     found = drawn.run(SCORE, "--device", name)
     assert (found.exit, told in found.err) == (2, True), found.err
-
-
-def test_auto_is_the_cpu_without_cuda(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    outputs = []
-    for device in ("auto", "cpu"):
-        drawn.ok(SCORE, "--device", device)
-        outputs.append(drawn.content("out"))
-    assert outputs[0] == outputs[1]
 
 
 @pytest.mark.parametrize(("fast", "dtype"), [(True, "bfloat16"), (False, "float32")])

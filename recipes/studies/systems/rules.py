@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
@@ -24,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from run import NMT, Half, Recipe
 
 from rerank.corpus.kbest import KBest
 from rerank.formats.document_files import read_texts
@@ -35,6 +37,7 @@ from rerank.metrics.significance import sign_flip_p_value
 from rerank.notices import Notices
 from rerank.scorers.agreement import DOCUMENT_BLEU, SENTENCE_CHRF
 
+NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")
 FOLDERS = {
     "llm": "wmt23-zh-en-llm",
     "guofeng": "llm4-guofeng",
@@ -49,6 +52,34 @@ OVER_BEST = f"{TUNED}, less the {BEST}"
 BETAS, OUTLIERS, SHARES = (1.0, 1.25, 1.5, 2.0), (1.5, 2.0, 3.0, np.inf), (0.0, 0.5, 1.0, 2.0)
 Rows = NDArray[Any]
 Scores = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Half:
+    """Half of the documents of a test set, as options of the shell: systems, documents, reference.
+
+    objective: options of tuning for another objective than BLEU.
+    """
+
+    name: str
+    systems: list[str]
+    docs: Path
+    reference: Path
+    objective: Sequence[str]
+
+    @property
+    def lists(self) -> list[str]:
+        """Options that make the lists."""
+        return [*(f"--systems={one}" for one in self.systems), "--docs", str(self.docs)]
+
+
+def rerank(*command: str) -> None:
+    """Run a command of rerank, which is shown; all of it ends if the command fails."""
+    print("$ rerank", shlex.join(command), file=sys.stderr, flush=True)
+    whole = [sys.executable, "-m", "rerank", *command]
+    done = subprocess.run(whole, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
 
 
 @dataclass(frozen=True)
@@ -154,20 +185,20 @@ def wmt23(data: Path) -> TestSet:
 
 def outputs_of(name: str, found: TestSet, work: Path) -> dict[str, list[str]]:
     """What each rule chooses."""
-    recipe = Recipe(work, None, found.tokenize)
     whole = found.half(name, range(len(found.docids)), work)
     outputs = {}
     for rule, feature in RULES.items():
-        options = ["--weights", str(recipe.alone(feature)), "--default-weight", "0"]
+        alone = work / f"{feature}.json"
+        alone.write_text(json.dumps({"schema": 1, "weights": {feature: [1.0]}}))
+        options = ["--weights", str(alone), "--default-weight", "0"]
         out = work / f"{name}.{feature or 'agreement'}.out"
-        recipe.run("decode", *whole.lists, *(options if feature else ()), "--out", str(out))
+        rerank("decode", *whole.lists, *(options if feature else ()), "--out", str(out))
         outputs[rule] = lines_of(out)
     return outputs
 
 
 def tuned_outputs(name: str, found: TestSet, work: Path, split: int) -> dict[str, list[str]]:
     """What weights choose that were tuned on the other half, and its best system."""
-    recipe = Recipe(work, None, found.tokenize)
     numbers = np.array([d for d, (_, own) in enumerate(groupby(found.docids)) for _ in own])
     order = np.arange(numbers[-1] + 1)
     if split:
@@ -176,11 +207,14 @@ def tuned_outputs(name: str, found: TestSet, work: Path, split: int) -> dict[str
     halves = [found.half(f"{name}.{split}.{half}", own, work) for half, own in enumerate(kept)]
     outputs = {BEST: [""] * len(numbers), TUNED: [""] * len(numbers)}
     for half in (0, 1):
-        weights = recipe.tuned(halves[half], "tuned")
+        here, there = halves[half], halves[1 - half]
+        weights, out = work / f"{here.name}.tuned.json", work / f"{there.name}.tuned.out"
+        about = ("--ref", str(here.reference), "--tokenize", found.tokenize, "--out", str(weights))
+        rerank("tune-mert", *here.lists, *about, *here.objective)
         values = json.loads(weights.read_text())["provenance"]["systems"]
         best = found.systems[max(values, key=lambda system: float(values[system]))]
-        out = lines_of(recipe.decode(halves[1 - half], "tuned", weights))
-        for t, line in zip(kept[1 - half], out, strict=True):
+        rerank("decode", *there.lists, "--weights", str(weights), "--out", str(out))
+        for t, line in zip(kept[1 - half], lines_of(out), strict=True):
             outputs[TUNED][t], outputs[BEST][t] = line, best[t]
     return outputs
 

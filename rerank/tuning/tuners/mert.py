@@ -168,20 +168,15 @@ class _Search:
         return optimum
 
     def _chain(self, best: Optimum, kicks: Floats) -> list[Optimum]:
-        """An optimum, and those after kicks (k, G), each from the best one so far."""
+        """An optimum, and those after kicks (k, G), in spreads, each from the best one so far."""
         optima = [best]
         for kick in kicks:
-            optima.append(self._climb(_kicked(best.weights, self.axes, kick), in_turn))
+            moved, varying, spreads = best.weights.copy(), self.axes.features, self.axes.spreads
+            length = np.linalg.norm(moved[varying] * spreads) / np.linalg.norm(kick)
+            moved[varying] += _KICK * length * kick / spreads
+            optima.append(self._climb(moved, in_turn))
             best = max(best, optima[-1], key=_value)
         return optima
-
-
-def _kicked(weights: Floats, axes: Axes, kick: Floats) -> Floats:
-    """Weights (F,) moved in the direction of a kick (G,), in spreads of the varying features."""
-    moved, varying, spreads = weights.copy(), axes.features, axes.spreads
-    length = np.linalg.norm(weights[varying] * spreads) / np.linalg.norm(kick)
-    moved[varying] += _KICK * length * kick / spreads
-    return moved
 
 
 def _result_of(future: Future[R]) -> R:

@@ -6,7 +6,6 @@ import json
 
 from support import causal, lora, seq2seq
 from support.faults import RESTORED, Changes, Fault, Model, each_line, line, replaced, table
-from support.models import save_models
 from support.world import DECODE, TUNE, World
 
 LISTS = "--kbest dev.kbest --docs dev.docs"
@@ -17,11 +16,6 @@ OF_CONTEXT, PLAIN, NEXT = Model("codclm"), Model("rnnlm"), Model("dclm-right-tar
 TURNED = Model("codclm", {"reverse_documents": True})
 BOTH, RST = Model("dclm-bilingual-decoupled"), Model("dclm-rst")
 FORWARD: Changes = {"lm": OF_CONTEXT}
-
-
-def wordless(world: World) -> None:
-    """A model whose training text had no frequent word."""
-    save_models({"rnnlm": world.folder / "lm"}, (), 4, 4, oov_rate=1.0)
 
 
 def translators(world: World) -> None:

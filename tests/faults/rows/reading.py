@@ -30,8 +30,8 @@ FAULTS = [
     Fault("25-hole-at-the-end-and-three-outputs", DECODE + " --out out.txt --kbest-out scored.kbest --summary summary.json --strict",
           r"dev\.kbest: source line without hypotheses \(ids 3\) \(an error under --strict; ", {"dev.kbest": without(8, 9)}, cure=LIST),
     Fault("26-ids-fall-for-diversity", "diversity --kbest dev.kbest",
-          r"dev\.kbest:3: expected ids of this document or a later one, found 0 \(interleaved ids\); if all .* sort the list with: "
-          "sort", {"dev.kbest": order(1, 3, 2, 4, 5, 6, 7, 8, 9)}, cure=LIST),
+          r"dev\.kbest:3: expected ids of this document or a later one, found 0 \(interleaved ids\); if all .* rerank check --fix NEW sorts the list",
+          {"dev.kbest": order(1, 3, 2, 4, 5, 6, 7, 8, 9)}, cure=LIST),
     Fault("28-ids-from-one-for-the-oracle", EVALUATE + " --kbest dev.kbest", ("1-based", "--first-id 1"),
           {"dev.kbest": each_line(lambda one: f"{int(one[0]) + 1}{one[1:]}")}, cure=EVALUATE + " --kbest dev.kbest --first-id 1"),
     Fault("30-clip-nan", DECODE + " --clip-inf nan", "--clip-inf", {}, 2, DECODE + " --clip-inf -1e4"),

@@ -250,7 +250,7 @@ TOKENIZERS += table(
     exit=3,
 )
 TOKENIZERS += [
-    Fault(f"--pieces-of-pieces-{name}", command, f"12 x line with words that {words} .*, whose pieces --tokenizer cuts once more; filter the text with: .*; or leave --tokenizer out, first at t",
+    Fault(f"--pieces-of-pieces-{name}", command, f"12 x line with words that {words} .*, whose pieces --tokenizer cuts once more; join them.*; or leave --tokenizer out, first at t",
         {"t": text, "v": text}, 0, {"t": TEXT, "v": TEXT})
     for name, command, words, text in (
         ("of-subword-nmt", OF_NGRAMS, "end in @@", TEXT.replace(" ", "@@ ")),
