@@ -42,7 +42,7 @@ from lm.trie import Candidates
 from rerank.scorers.judge_forms import FORMS, TEMPLATE
 from rerank.scorers.judge_models import answers_in_tokens, question_in_tokens
 from rerank.scorers.judge_options import VARIABLES
-from rerank.scorers.templates import Template
+from rerank.scorers.templates import JinjaTemplate
 
 Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids
 Scores = list[NDArray[np.float64]]  # log-probabilities of the candidates, an array each task
@@ -192,7 +192,7 @@ def tasks_of(
 
 def tasks_of_rating(opened: CausalModel, lists: Sequence[list[str]]) -> list[Task]:
     """Questions of a judge about the candidates of lists, and the possible answers."""
-    template, form = Template(TEMPLATE, VARIABLES), FORMS["rating"]
+    template, form = JinjaTemplate(TEMPLATE, VARIABLES), FORMS["rating"]
     answers = answers_in_tokens(opened, form)
     tasks: list[Task] = []
     for source, *texts in lists:

@@ -12,11 +12,10 @@ to the harshest, our reading of the rank-weighted mean of GEMBA-MQM's second ver
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -31,20 +30,26 @@ from decoders.problem import Array
 from rerank.errors import RerankError, UsageError, shown
 from rerank.files.answers import AnswerStore
 from rerank.files.cache import Cache
-from rerank.files.server import Server, ServerError, key_of, url_of
+from rerank.files.server import ServerError
 from rerank.files.signature import LENGTH
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import digest
-from rerank.scorers.judge_forms import FORMS, TEMPLATE, errors_of
+from rerank.scorers.judge_forms import FORMS, TEMPLATE, aggregated, errors_of
 from rerank.scorers.judge_models import (
     Answer,
     ChatModel,
     LocalModel,
-    Prompt,
+    Wording,
     packed,
     unpacked,
 )
-from rerank.scorers.judge_options import LANGUAGES, OF_METRICS, VARIABLES, JudgeSettings
+from rerank.scorers.judge_options import (
+    LANGUAGES,
+    NOT_ASKED,
+    OF_METRICS,
+    VARIABLES,
+    JudgeSettings,
+)
 from rerank.scorers.model_options import HUGGING_FACE, SERVER
 from rerank.scorers.programs import (
     WITHOUT_WINDOW,
@@ -52,7 +57,7 @@ from rerank.scorers.programs import (
     ProgramEstimator,
     Question,
 )
-from rerank.scorers.templates import Template
+from rerank.scorers.templates import JinjaTemplate
 from rerank.values import Key, settings, split
 
 VERSION = 1  # of questions and of what answers are worth
@@ -70,81 +75,33 @@ class Judge(Estimator):
     def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
         self.option = f"{option}{argument.partition(',')[0]}"
         try:
-            rest, given = split(argument, keys)
-            self.settings = own = JudgeSettings(**settings(given, keys, None, None))
-            if unknown := _UNKNOWN_KEY.fullmatch(rest):
-                near = get_close_matches(unknown[1], keys, 1)
-                hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(keys)}"
-                raise ValueError(f"no key {unknown[1]}=; {hint}")
-            own.check(server=rest.startswith(SERVER))
-            self._extra = _object_of(own.request) if own.request else {}
-            if rest.startswith(SERVER):
-                url_of(rest.removeprefix(SERVER))
-            elif not rest.startswith(HUGGING_FACE):
-                raise ValueError(
-                    f"expected {SERVER}URL,model=NAME or {HUGGING_FACE}DIR, and behind it one of "
-                    f"{', '.join(keys)}; found {shown(rest.encode())}"
-                )
+            target, self.settings = parsed(argument, keys)
+            kind = ChatModel if target.startswith(SERVER) else LocalModel
+            self.model = kind(self.option, target.partition(":")[2], self.settings)
         except click.BadParameter as fault:
             raise UsageError(f"{self.option}: {fault.message}") from None
         except ValueError as fault:
             raise UsageError(f"{self.option}: {fault}") from None
+        own = self.settings
         self.form = FORMS[own.form]
-        self.template = Template(Path(own.prompt) if own.prompt else TEMPLATE, VARIABLES)
-        self.model = self._model_of(rest)
-        name = own.model or Path(rest.removeprefix(HUGGING_FACE)).name
-        self.title = f"{name} ({own.form})"
+        self.template = JinjaTemplate(Path(own.prompt) if own.prompt else TEMPLATE, VARIABLES)
+        self.title = f"{own.model or Path(target).name} ({own.form})"
         self.facts: dict[str, object] = {"program": self.title, "version": str(VERSION)}
-        self.languages = {name: getattr(own, name) for name in LANGUAGES}
-        worth = (own.passes, own.mean, own.seed, own.top, own.margin, own.reference)
-        shown_ = (own.source, own.before, own.source_before, own.source_after)
-        asked = self.template.digest, self.languages, own.window, own.stride
-        facts = (self._facts, worth, shown_, asked)
-        self.digest = hashlib.sha256(repr(facts).encode()).hexdigest()
+        asked = {name: value for name, value in asdict(own).items() if name not in NOT_ASKED}
+        identity = repr((VERSION, asked, self.template.digest, self.model.facts))
+        self.digest = hashlib.sha256(identity.encode()).hexdigest()
         self.signature = f"{self.title}={self.digest[:LENGTH]}"
         self.side_information = ("source",) if own.source else ()
         self.counts, self._lock = Counts(), Lock()
         self._seen: dict[bytes, bool] = {}  # keys of answers that were used: whether asked now
-        self._unread: dict[Prompt, bool] = {}  # prompts that were asked again: whether in vain
+        self._unread: dict[Wording, bool] = {}  # those that were asked again: whether in vain
         self.keep_in(None)
-
-    def _model_of(self, rest: str) -> ChatModel | LocalModel:
-        """What answers; UsageError for a key that is not there."""
-        own = self.settings
-        if rest.startswith(HUGGING_FACE):
-            folder = Path(rest.removeprefix(HUGGING_FACE))
-            return LocalModel(self.option, folder, self.form, tokens=own.tokens)
-        url = rest.removeprefix(SERVER)
-        key = key_of(self.option, url, own.key_env or None, insecure=own.insecure)
-        server = Server(
-            url,
-            key=key,
-            seconds=own.timeout,
-            retries=own.retries,
-            threads=own.parallel,
-        )
-        temperature = float(own.passes > 1) if own.temperature is None else own.temperature
-        return ChatModel(
-            server,
-            own.model,
-            self.form,
-            tokens=own.tokens,
-            temperature=temperature,
-            schema=own.schema,
-            extra=self._extra,
-        )
 
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
         """Keep answers in a cache; of_models: what a model of a folder runs on."""
-        if isinstance(self.model, LocalModel):
-            self.model.machine = of_models or {}
-        group = hashlib.sha256(repr(self._facts).encode()).hexdigest()
+        self.model.machine = of_models or {}
+        group = hashlib.sha256(repr((VERSION, self.model.facts)).encode()).hexdigest()
         self.cache, self._store = cache, AnswerStore(cache, group)
-
-    @property
-    def _facts(self) -> tuple[object, ...]:
-        """What answers depend on beside their questions."""
-        return VERSION, self.settings.form, self.model.facts
 
     def answers(self, document: str) -> Judge:
         """The judge itself, whose answers are known by their questions."""
@@ -173,7 +130,7 @@ class Judge(Estimator):
 
     # Questions
 
-    def _of_passes(self, question: Question) -> list[list[Prompt]]:
+    def _of_passes(self, question: Question) -> list[list[Wording]]:
         """The questions of each pass in words.
 
         Equal texts are shown once, under the number of the first; one alone is not compared.
@@ -187,19 +144,15 @@ class Judge(Estimator):
         for number in range(self.settings.passes):
             drawn = digest(repr((self.settings.seed, number, question.texts)).encode())
             groups = self.form.groups(distinct, np.random.default_rng([*drawn]))
-            key = number if self._drawn else 0
-            of_passes.append([Prompt(self._text(question, g), tuple(g), key) for g in groups])
+            key = number if self.model.draws else 0
+            of_passes.append([Wording(self._text(question, g), tuple(g), key) for g in groups])
         return of_passes
-
-    @property
-    def _drawn(self) -> bool:
-        """Whether equal questions of several passes have answers of their own."""
-        return isinstance(self.model, ChatModel) and self.settings.passes > 1
 
     def _text(self, question: Question, shown_: Sequence[int]) -> str:
         texts = [question.texts[k] for k in shown_]
         values: dict[str, object] = {name: "" for name in VARIABLES}
-        values |= {"form": self.form.name, **self.languages, "candidate": texts[0]}
+        values |= {name: getattr(self.settings, name) for name in LANGUAGES}
+        values |= {"form": self.form.name, "candidate": texts[0]}
         values["candidates"] = [*zip(self.form.labels(len(texts)), texts, strict=True)]
         for name in ("sources_before", "sources_after", "candidates_before"):
             values[name] = question.parts.get(name, [])
@@ -211,8 +164,8 @@ class Judge(Estimator):
     # Answers
 
     def _answered(
-        self, work: Sequence[tuple[Question, list[list[Prompt]]]], place: str
-    ) -> dict[Prompt, Answer]:
+        self, work: Sequence[tuple[Question, list[list[Wording]]]], place: str
+    ) -> dict[Wording, Answer]:
         """The answers to the prompts of questions, the second ones where the first are unread."""
         owners = {p: question for question, passes in work for p in chain(*passes)}
         answers = self._found([*owners], place)
@@ -228,10 +181,10 @@ class Judge(Estimator):
             self._unread[prompt] = lost
         return answers
 
-    def _found(self, prompts: Sequence[Prompt], place: str) -> dict[Prompt, Answer]:
+    def _found(self, prompts: Sequence[Wording], place: str) -> dict[Wording, Answer]:
         """The answers to prompts, those that are not known from the model; RerankError."""
-        known: dict[Prompt, Answer] = {}
-        unknown: dict[bytes, list[Prompt]] = {}
+        known: dict[Wording, Answer] = {}
+        unknown: dict[bytes, list[Wording]] = {}
         for prompt in dict.fromkeys(prompts):
             answer = unpacked(self._store.get(prompt.key) or b"")
             if answer is None:
@@ -262,7 +215,7 @@ class Judge(Estimator):
                 )
         return known
 
-    def _affordable(self, items: Iterable[Sequence[Prompt]]) -> Iterator[Sequence[Prompt]]:
+    def _affordable(self, items: Iterable[Sequence[Wording]]) -> Iterator[Sequence[Wording]]:
         """The items until the next ones at once would cost more than is left of the budget."""
         own, counts = self.settings, self.counts
         for item in items:
@@ -276,7 +229,7 @@ class Judge(Estimator):
         n = self.counts.asked
         return f"; its {n:,} answers so far are kept" if self.cache is not None and n else ""
 
-    def _count(self, prompt: Prompt, answer: Answer) -> None:
+    def _count(self, prompt: Wording, answer: Answer) -> None:
         """Count an answer, in any thread."""
         with self._lock:
             counts = self.counts
@@ -286,7 +239,7 @@ class Judge(Estimator):
             counts.missing += answer.get("missing", 0.0)
             counts.expected += "value" in answer
 
-    def _read(self, prompt: Prompt, answers: Mapping[Prompt, Answer]) -> list[float] | None:
+    def _read(self, prompt: Wording, answers: Mapping[Wording, Answer]) -> list[float] | None:
         """The values of the candidates that a prompt shows; None if its answer cannot be read."""
         answer = answers[prompt]
         if "value" in answer:
@@ -296,8 +249,8 @@ class Judge(Estimator):
     def _values(
         self,
         question: Question,
-        of_passes: Sequence[Sequence[Prompt]],
-        answers: Mapping[Prompt, Answer],
+        of_passes: Sequence[Sequence[Wording]],
+        answers: Mapping[Wording, Answer],
     ) -> Array:
         """Values (K,) of the texts of a question, NaN for those that have none."""
         values = np.full((len(of_passes), len(question.texts)), np.nan)
@@ -341,24 +294,6 @@ def firsts(texts: Sequence[str]) -> list[int]:
     """The number of the first text that each text is equal to."""
     first = {text: k for k, text in reversed([*enumerate(texts)])}
     return [first[text] for text in texts]
-
-
-def aggregated(values: Array, mean: str) -> Array:
-    """Values (K,) of several passes (P, K), of which some may be NaN; NaN where all are."""
-    if len(values) == 1:
-        own: Array = values[0]
-        return own
-    known = np.ma.masked_invalid(values)
-    if mean == "trimmed":
-        far = abs(known - known.mean(axis=0)) > 2 * known.std(axis=0)
-        known = np.ma.masked_where(np.ma.filled(far, fill_value=False), known)
-    if mean == "ranks":
-        ordered = np.ma.masked_invalid(-np.sort(-values, axis=0))  # NaN comes last
-        weights = 1.0 / np.arange(1, len(values) + 1)
-        means = np.ma.average(ordered, axis=0, weights=weights)
-    else:
-        means = known.mean(axis=0)
-    return np.ma.filled(means.astype(float), np.nan)
 
 
 @dataclass(slots=True)
@@ -431,22 +366,26 @@ class Counts:
 _DEVIATIONS = "of a candidate over passes", "of the candidates of a sentence"
 
 
+def parsed(argument: str, keys: Mapping[str, Key]) -> tuple[str, JudgeSettings]:
+    """The model of `MODEL[,KEY=VALUE…]`, and what stands behind it; ValueError or BadParameter."""
+    target, given = split(argument, keys)
+    own = JudgeSettings(**settings(given, keys, None, None))
+    if unknown := _UNKNOWN_KEY.fullmatch(target):
+        near = get_close_matches(unknown[1], keys, 1)
+        hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(keys)}"
+        raise ValueError(f"no key {unknown[1]}=; {hint}")
+    if not target.startswith((SERVER, HUGGING_FACE)):
+        raise ValueError(
+            f"expected {SERVER}URL,model=NAME or {HUGGING_FACE}DIR, and behind it one of "
+            f"{', '.join(keys)}; found {shown(target.encode())}"
+        )
+    own.check(server=target.startswith(SERVER))
+    return target, own
+
+
 def estimator_of(option: str, value: str) -> Estimator:
     """The estimator of `command:PROGRAM` or `judge:MODEL` behind an option, which ends in `=`."""
     kind, _, argument = value.partition(":")
     if kind == PROGRAM:
         return ProgramEstimator(f"{option}{kind}", argument, WITHOUT_WINDOW)
     return Judge(f"{option}{kind}:", argument, OF_METRICS)
-
-
-def _object_of(path: str) -> dict[str, object]:
-    """The JSON object of a file; ValueError for another file."""
-    try:
-        stated = json.loads(Path(path).read_bytes()[: 1 << 20])
-    except OSError as fault:
-        raise ValueError(f"request={path}: {(fault.strerror or str(fault)).lower()}") from None
-    except (ValueError, RecursionError):
-        stated = None
-    if not isinstance(stated, dict):
-        raise ValueError(f"request={path}: expected a JSON object")
-    return stated

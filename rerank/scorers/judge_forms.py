@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 TEMPLATE = Path(__file__).with_name("judge.jinja")
 PENALTIES = {"critical": 25.0, "major": 5.0, "minor": 1.0}
 MINOR_PUNCTUATION = 0.1
@@ -191,3 +193,21 @@ FORMS = {
         Form("pair", "two", _letter(_PAIR), 16, _PAIR),
     )
 }
+
+
+def aggregated(values: Floats, mean: str) -> Floats:
+    """Values (K,) of several passes (P, K), of which some may be NaN; NaN where all are."""
+    if len(values) == 1:
+        own: Floats = values[0]
+        return own
+    known = np.ma.masked_invalid(values)
+    if mean == "trimmed":
+        far = abs(known - known.mean(axis=0)) > 2 * known.std(axis=0)
+        known = np.ma.masked_where(np.ma.filled(far, fill_value=False), known)
+    if mean == "ranks":
+        ordered = np.ma.masked_invalid(-np.sort(-values, axis=0))  # NaN comes last
+        weights = 1.0 / np.arange(1, len(values) + 1)
+        means = np.ma.average(ordered, axis=0, weights=weights)
+    else:
+        means = known.mean(axis=0)
+    return np.ma.filled(means.astype(float), np.nan)

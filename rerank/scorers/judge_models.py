@@ -14,14 +14,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from rerank.errors import InputError, RerankError
-from rerank.files.server import Server, ServerError
+from rerank.files.server import Server, ServerError, key_of
 from rerank.scorers.cached_scores import digest
-from rerank.scorers.judge_forms import Form
+from rerank.scorers.judge_forms import FORMS, Form
+from rerank.scorers.judge_options import JudgeSettings
 
 if TYPE_CHECKING:
     from lm.causal import CausalEngine, CausalModel
@@ -45,7 +47,7 @@ class Answer(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class Wording:
     """A question in words about `shown` candidates; number: of the pass; again: the second try."""
 
     text: str
@@ -59,45 +61,45 @@ class Prompt:
         return digest(repr((self.text, self.number, self.again)).encode())
 
 
-Heard: TypeAlias = Callable[[Prompt, Answer], None]
+Heard: TypeAlias = Callable[[Wording, Answer], None]
 
 
 class ChatModel:
-    """A model behind a server; extra: further entries of its requests, None for one to leave out.
+    """A model behind a server of chats; UsageError or ValueError for settings that do not fit.
 
-    tokens: most of an answer; temperature: at which answers are drawn.
+    draws: whether equal questions of several passes have answers of their own.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        model: str,
-        form: Form,
-        *,
-        tokens: int | None,
-        temperature: float,
-        schema: bool,
-        extra: Mapping[str, object],
-    ) -> None:
-        self._server, self._form = server, form
-        self._request: dict[str, object] = {
-            "model": model,
-            "temperature": temperature,
-            "max_tokens": tokens or form.tokens,
-        }
-        if form.shows != "all" and form.answers and form.name != "rating":
-            self._request |= {"logprobs": True, "top_logprobs": _TOP}
-        self._schema, self._extra = schema and form.schema is not None, dict(extra)
-        self.facts = ("chat", 1, self._request, self._schema, sorted(extra.items()))
+    machine: Mapping[str, Any] = MappingProxyType({})  # of models in folders
 
-    def ask(self, prompts: Iterable[Prompt], heard: Heard) -> Iterator[tuple[int, Answer]]:
+    def __init__(self, option: str, url: str, own: JudgeSettings) -> None:
+        self._form, self.draws = FORMS[own.form], own.passes > 1
+        self._extra = _object_of(own.request) if own.request else {}
+        self._server = Server(
+            url,
+            key=key_of(option, url, own.key_env or None, insecure=own.insecure),
+            seconds=own.timeout,
+            retries=own.retries,
+            threads=own.parallel,
+        )
+        self._request: dict[str, object] = {
+            "model": own.model,
+            "temperature": float(self.draws) if own.temperature is None else own.temperature,
+            "max_tokens": own.tokens or self._form.tokens,
+        }
+        if own.form in ("grade", "pair"):
+            self._request |= {"logprobs": True, "top_logprobs": _TOP}
+        self._schema = own.schema and self._form.schema is not None
+        self.facts = "chat", own.form, self._request, self._schema, sorted(self._extra.items())
+
+    def ask(self, prompts: Iterable[Wording], heard: Heard) -> Iterator[tuple[int, Answer]]:
         """The answer to each prompt, with its number, in any order; ServerError.
 
         heard: called with each as soon as it is there, before another prompt is taken.
         """
-        sent: list[Prompt] = []
+        sent: list[Wording] = []
 
-        def request(prompt: Prompt) -> dict[str, object]:
+        def request(prompt: Wording) -> dict[str, object]:
             sent.append(prompt)
             return self._of(prompt)
 
@@ -108,7 +110,7 @@ class ChatModel:
 
         return self._server.answers("/chat/completions", map(request, prompts), read)
 
-    def _of(self, prompt: Prompt) -> dict[str, object]:
+    def _of(self, prompt: Wording) -> dict[str, object]:
         request = {**self._request, "messages": [{"role": "user", "content": prompt.text}]}
         if prompt.number or prompt.again:
             request["seed"] = 2 * prompt.number + prompt.again
@@ -165,31 +167,33 @@ class LocalModel:
     its likeliest token at each place.
     """
 
-    def __init__(self, option: str, folder: Path, form: Form, *, tokens: int | None) -> None:
+    draws = False
+
+    def __init__(self, option: str, folder: str, own: JudgeSettings) -> None:
         from lm.causal_folder import folder_digest
 
-        self._option, self._folder, self._form = option, folder, form
-        self._tokens = tokens or form.tokens
+        self._option, self._folder, self._form = option, Path(folder), FORMS[own.form]
+        self._tokens = own.tokens or self._form.tokens
         self.machine: Mapping[str, Any] = {}  # of `open_models`
         self._engine: CausalEngine | None = None
-        if not folder.is_dir():
+        if not self._folder.is_dir():
             raise InputError(f"{folder}: expected the folder of a Hugging Face model, found none")
-        self._digest = folder_digest(folder, None)
+        self._digest = folder_digest(self._folder, None)
 
     @property
     def facts(self) -> tuple[object, ...]:
         """What answers depend on: model and arithmetic."""
         arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
-        return ("folder", 1, self._digest, self._tokens, *arithmetic)
+        return "folder", self._form.name, self._digest, self._tokens, arithmetic
 
-    def ask(self, prompts: Iterable[Prompt], heard: Heard) -> Iterator[tuple[int, Answer]]:
+    def ask(self, prompts: Iterable[Wording], heard: Heard) -> Iterator[tuple[int, Answer]]:
         """The answer to each prompt, with its number; heard: called with each."""
         asked = [*prompts]
         for n, answer in self._answers(asked):
             heard(asked[n], answer)
             yield n, answer
 
-    def _answers(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, prompts: Sequence[Wording]) -> Iterator[tuple[int, Answer]]:
         from lm.causal import CausalContext, trees_of
         from lm.trie import Candidates
 
@@ -316,3 +320,16 @@ def unpacked(data: bytes) -> Answer | None:
     sound = all(key in kinds and isinstance(value, kinds[key]) for key, value in stored.items())
     finite = math.isfinite(stored.get("value", 0.0))
     return Answer(**stored) if sound and finite else None  # type: ignore[typeddict-item]
+
+
+def _object_of(path: str) -> dict[str, object]:
+    """The JSON object of a file; ValueError for another file."""
+    try:
+        stated = json.loads(Path(path).read_bytes()[: 1 << 20])
+    except OSError as fault:
+        raise ValueError(f"request={path}: {(fault.strerror or str(fault)).lower()}") from None
+    except (ValueError, RecursionError):
+        stated = None
+    if not isinstance(stated, dict):
+        raise ValueError(f"request={path}: expected a JSON object")
+    return stated

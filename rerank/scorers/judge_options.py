@@ -141,6 +141,7 @@ class JudgeSettings:
 
 
 KEYS = key_table(JudgeSettings)
+NOT_ASKED = {"price", "budget", "parallel", "timeout", "retries", "key_env", "insecure", "prompt"}
 OF_SCORERS = {key: KEYS[key] for key in KEYS if key != "reference"}
 _OF_LISTS = {"before", "window", "stride", "top", "margin"}
 OF_METRICS = {key: KEYS[key] for key in KEYS if key not in _OF_LISTS}

@@ -22,7 +22,7 @@ from rerank.errors import InputError, RerankError
 from rerank.scorers.cached_scores import Choices, ListTexts
 from rerank.scorers.causal_lm import NO_TOKEN, CausalLM, CausalProblem
 from rerank.scorers.model_options import Window
-from rerank.scorers.templates import Template
+from rerank.scorers.templates import JinjaTemplate
 
 OF_SOURCE = ("source", "sources_before", "sources_after", "document")
 TARGETS = "targets_before"
@@ -35,7 +35,7 @@ MERGED = (
 )
 
 
-class PromptTemplate(Template):
+class PromptTemplate(JinjaTemplate):
     """The template of prompts of a window.
 
     side_information: that of its variables; window: the given one, whose sentences are the

@@ -16,7 +16,7 @@ from rerank.errors import InputError
 _MOST_BYTES = 1 << 20
 
 
-class Template:
+class JinjaTemplate:
     """A template of Jinja, run in its sandbox; InputError, with its line, if it is not valid.
 
     known: its possible variables; lacking: keys of options that would give some more of them, by

@@ -17,8 +17,7 @@ from support.judge import FAULTS, READ, JudgeStub, opinion, shown
 from support.world import DECODE, EVALUATE, ROOT, TUNE, World
 
 from rerank.report.page import marked
-from rerank.scorers.judge import aggregated
-from rerank.scorers.judge_forms import FORMS, errors_of
+from rerank.scorers.judge_forms import FORMS, aggregated, errors_of
 
 ASKED = DECODE + " --source dev.src --default-weight 1"
 TEXTS = [
