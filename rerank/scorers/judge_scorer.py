@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from decoders.problem import Answer, Array, Indices
+from decoders.problem import Array
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
@@ -33,23 +33,24 @@ class JudgeProblem(ProgramProblem):
         self, kbest: KBest, judge: Judge, asked: Sequence[Sequence[int]], label: str
     ) -> None:
         own = judge.settings
-        before, after = max(own.source_before, own.window - 1), own.source_after
-        super().__init__(kbest, judge, Shown(own.source, own.order, before, after), label=label)
-        self._judge, self._own = judge, own
-        self._asked = asked
-        self._known: dict[tuple[int, Choices], Array] = {}
+        before = own.source_before + max(0, own.window - 1)
+        shown = Shown(own.source, own.order, before, own.source_after)
+        super().__init__(kbest, judge, shown, label=label)
+        self._judge, self._own, self._asked = judge, own, asked
+        self._rows: dict[tuple[int, Choices], Array] = {}  # of candidates, NaN where not asked yet
 
     def question(self, t: int, history: Choices, chosen: Sequence[int]) -> Question:
         """What is asked after a history; of a passage all of its sentences as one text."""
         question = super().question(t, history, chosen)
         if not self._own.window:
             return question
-        parts = dict(question.parts)
-        sources = [*parts.pop("sources_before", []), parts.get("source", "")]  # type: ignore[misc]
-        chosen_before = parts.pop("candidates_before", [])
+        parts: dict[str, Any] = dict(question.parts)
+        before = parts.pop("candidates_before", [])
         if self._own.source:
-            parts["source"] = "\n".join(sources[-1 - len(chosen_before) :])  # type: ignore[arg-type]
-        texts = ["\n".join([*chosen_before, text]) for text in question.texts]  # type: ignore[misc]
+            sources = [*parts.pop("sources_before", []), parts["source"]]
+            begin = len(sources) - 1 - len(before)
+            parts |= {"sources_before": sources[:begin], "source": "\n".join(sources[begin:])}
+        texts = ["\n".join([*before, text]) for text in question.texts]
         return question._replace(parts=parts, texts=texts)
 
     @property
@@ -57,51 +58,43 @@ class JudgeProblem(ProgramProblem):
         """Sentences that are not asked about."""
         return sum(not asked for asked in self._asked)
 
-    def about(self, t: int, history: Choices) -> Question | None:
-        """What is asked about sentence t after a history; None if nothing is."""
-        asked = self._asked[t]
-        if not asked or not ends(t, len(self.lengths), self._own):
+    def about(self, t: int, history: Choices, chosen: Iterable[int]) -> Question | None:
+        """What is asked of candidates of sentence t after a history; None if nothing is."""
+        asked = [*self._asked[t]]
+        places = [asked.index(k) for k in chosen if k in asked]
+        if not places or not ends(t, len(self.lengths), self._own):
             return None
-        whole = self.question(t, history, asked)
-        return whole._replace(texts=[whole.texts[k] for k in asked], chosen=range(len(asked)))
+        question = self.question(t, history, asked)
+        return question._replace(texts=[question.texts[k] for k in asked], chosen=places)
 
-    def after(self, t: int, histories: Sequence[Choices]) -> Array:
-        """Scores (N, K_t) after each history."""
-        new = [h for h in dict.fromkeys(histories) if (t, h) not in self._known]
-        questions = [self.about(t, history) for history in new]
-        about = [question for question in questions if question is not None]
-        place = about[0].place if about else ""
-        judged = iter(self._judge.judged(about, place).reshape(len(about), len(self._asked[t])))
-        for history, question in zip(new, questions, strict=True):
-            values = np.zeros(self.lengths[t])
-            if question is not None:
-                own = next(judged)
-                if np.isnan(own).any() and self.order:
-                    raise RerankError(f"{self._judge.option}: {self._judge.counts.unread}")
-                if not np.isnan(own).any():  # else there is no judgement of the sentence
-                    values[:] = own.min()
-                    values[[*self._asked[t]]] = own
-            self._known[t, history] = values
-        return np.stack([self._known[t, history] for history in histories])
+    def scores(self, t: int, wanted: Sequence[tuple[Choices, Sequence[int]]]) -> Array:
+        """Scores (n,) of candidates of sentence t, each after a history; no others are asked about.
+
+        But for all of a list that is ranked, or of which some have the lowest judgement.
+        """
+        k = self.lengths[t]
+        whole = not self.order or self._judge.form.shows != "one" or len(self._asked[t]) < k
+        lacking: dict[Choices, set[int]] = {}
+        for history, chosen in wanted:
+            row = self._rows.setdefault((t, history), np.full(k, np.nan))
+            new = {j for j in (range(k) if whole else chosen) if np.isnan(row[j])}
+            lacking.setdefault(history, set()).update(new)
+        questions = {h: self.about(t, h, sorted(new)) for h, new in lacking.items() if new}
+        about = [question for question in questions.values() if question is not None]
+        judged = iter(self._judge.judged(about, about[0].place if about else ""))
+        for history, question in questions.items():
+            row, places = self._rows[t, history], () if question is None else question.chosen
+            row[[self._asked[t][place] for place in places]] = own = [next(judged) for _ in places]
+            if np.isnan(own).any() and self.order:
+                raise RerankError(f"{self._judge.option}: {self._judge.counts.unread}")
+            if whole or not own:  # without a judgement of all that were asked about there is none
+                row[:] = 0.0 if np.isnan(own).any() or not own else np.fmax(row, min(own))
+        return np.concatenate([self._rows[t, history][[*chosen]] for history, chosen in wanted])
 
     def errors(self, t: int, history: Choices, k: int) -> list[dict[str, str]]:
         """The errors of candidate k after a history; none where it was not asked about."""
-        question = self.about(t, history)
-        if question is None or k not in self._asked[t]:
-            return []
-        return self._judge.errors(question._replace(chosen=[self._asked[t].index(k)]))
-
-    def extend(self, states: list[Choices], t: int) -> Answer:
-        """Scores (N, K_t) after each history."""
-        return self.after(t, states), states
-
-    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
-        """Sums (N,) along each path."""
-        totals, rows = np.zeros(len(paths)), np.arange(len(paths))
-        for s in range(t, min(t + horizon + 1, len(self.lengths))):
-            before = paths[:, max(0, s - self.order) : s].tolist()
-            totals += self.after(s, [tuple(history) for history in before])[rows, paths[:, s]]
-        return totals
+        question = self.about(t, history, [k])
+        return [] if question is None else self._judge.errors(question)
 
 
 def ends(t: int, n: int, own: JudgeSettings) -> bool:
@@ -154,7 +147,7 @@ class JudgeScorer(FeatureSource):
             problem = self._problem(name, kbest)
             for t in range(len(problem.lengths)):
                 history = (0,) * min(t, self.order or 0)
-                sizes += self.judge.sizes(problem.about(t, history))
+                sizes += self.judge.sizes(problem.about(t, history, range(problem.lengths[t])))
             if len(sizes) >= SAMPLE:
                 break
         read = n * float(np.mean(sizes or [0])) / BYTES_A_TOKEN
@@ -169,7 +162,7 @@ class JudgeScorer(FeatureSource):
         problems = [self._problem(*named) for named in documents]
         self.judge.counts.unasked += sum(p.unasked for p in problems)
         if self.order == 0:
-            about = (p.about(t, ()) for p in problems for t in range(len(p.lengths)))
+            about = (p.about(t, (), range(k)) for p in problems for t, k in enumerate(p.lengths))
             self.judge.ask(filter(None, about), f"{len(documents):,} documents")
         return [
             ScoredDocument(problem, np.zeros((kbest.n, 0)))

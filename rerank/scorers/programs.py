@@ -302,22 +302,23 @@ class ProgramProblem(WindowStates, DocumentProblem):
         place = f"{self._label}, sentence {self._present[t]} (counted from 0)"
         return Question(parts, self._texts[t], chosen, place)
 
-    def scores(self, questions: Sequence[Question]) -> Array:
-        """Scores (n,) of the candidates of questions about a sentence."""
+    def scores(self, t: int, wanted: Sequence[tuple[Choices, Sequence[int]]]) -> Array:
+        """Scores (n,) of candidates of sentence t, each after a history."""
+        questions = [self.question(t, history, chosen) for history, chosen in wanted]
         return self._answers.of(questions, questions[0].place)
 
     def extend(self, states: list[Choices], t: int) -> Answer:
         """Scores (N, K_t) after each history."""
         k = self.lengths[t]
-        questions = [self.question(t, state, range(k)) for state in states]
-        return self.scores(questions).reshape(len(states), k), states
+        wanted = [(state, range(k)) for state in states]
+        return self.scores(t, wanted).reshape(len(states), k), states
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) along each path, of its own candidates alone."""
         totals = np.zeros(len(paths))
         for s in range(t, min(t + horizon + 1, len(self.lengths))):
             rows = paths[:, max(0, s - self.order) : s + 1].tolist()
-            totals += self.scores([self.question(s, tuple(h), [k]) for *h, k in rows])
+            totals += self.scores(s, [(tuple(history), [k]) for *history, k in rows])
         return totals
 
     def unary(self, t: int) -> Array:

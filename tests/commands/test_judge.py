@@ -95,6 +95,10 @@ def test_choices_before_are_searched_exactly(before: int, world: World, stub: Ju
         return sum(opinion("".join(f"{x}\n" for x in p[:-1]) + p[-1]) for p in parts)
 
     assert found.lines == [*max(itertools.product(*TEXTS), key=total)]
+    stub.asked.clear()
+    world.ok(f"{ASKED} --scorer j=judge:{stub.url()},before={before} --search greedy --no-cache")
+    visited, first = sum(map(len, TEXTS)), len(TEXTS)  # the path of first candidates, too
+    assert visited <= stub.asked.total() <= visited + first
 
 
 def test_passages_are_judged_as_one_text(world: World, stub: JudgeStub) -> None:
