@@ -335,7 +335,7 @@ R420 warning no-alpha: no alpha is fitted: {why=the best candidates do not score
 R421 warning worse-than-first: tuned weights are worse on held-out lists than their first hypotheses
   > give the weights that made the lists with --init
 R422 warning other-model: weights tuned with another model, or other options of it, as {name=lm}
-  > give --lm {name=lm}={folder=models/lm} as in tuning, or tune again
+  > give {option=--lm lm=models/lm} as in tuning, or tune again
 R501 warning unknown-words: word unknown to {name=lm} ({share=20.0%} of the {text=list}'s words,
   {trained=1.0%} of its training text's; most frequent: {words='&apos;', '@-@'})
   > check case, escaping (&apos;), tokenisation and subwords; the {text=list}s must look like the

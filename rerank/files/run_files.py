@@ -117,6 +117,11 @@ def refuse_unknown(ctx: click.Context, options: Collection[str]) -> None:
             raise UsageError(f"{name} in the environment: no such option; {hint}")
 
 
+def without_addresses(value: str) -> str:
+    """The value of an option with URL for that of a server, for files that others read."""
+    return _URL.sub("URL", value)
+
+
 def command_line() -> str | None:
     """The running command with all its options, which gives the same run; None outside of one.
 
@@ -133,7 +138,7 @@ def command_line() -> str | None:
         flag, value = f"--{flag_of(option)}", ctx.meta[_TEXTS].get(option.name)
         for text in value if isinstance(value, list | tuple) else [value]:
             if text is not None and text is not False:
-                words += [flag] if text is True else [flag, _URL.sub("URL", str(text))]
+                words += [flag] if text is True else [flag, without_addresses(str(text))]
     return printable(shlex.join([*words, *_arguments(ctx)]))
 
 

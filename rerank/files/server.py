@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -123,10 +123,11 @@ class Server:
         path: str,
         requests: Iterable[Mapping[str, object]],
         read: Callable[[int, Any], Result],
+        n: int,
     ) -> Iterator[tuple[int, Result]]:
         """What is read of the answer to each request, with the request's number, in any order.
 
-        requests: taken when they are sent, by one thread at a time.
+        requests: at most n, taken when they are sent, by one thread at a time.
         read: of the number and the answer, in any thread. It may raise a PassingError, after which
         the request is tried again, and others. When a request fails for good no other is begun;
         those in flight are waited for, and then the error of the first one that failed is raised.
@@ -152,9 +153,7 @@ class Server:
                     results.put((number, fault))
             results.put(None)
 
-        threads, faults = self._threads, dict[int, Exception]()
-        if isinstance(requests, Sized):
-            threads = min(threads, len(requests))
+        threads, faults = min(self._threads, n), dict[int, Exception]()
         for _ in range(threads):  # daemons, which the end of a run ends, too
             threading.Thread(target=work, daemon=True).start()
         try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -18,6 +18,7 @@ from rerank.notices import Notices, Printer
 from rerank.options import option, part, record
 from rerank.registry import ESTIMATORS, METRICS, attribute
 from rerank.runs.options import Messages, ReferenceFiles, form_option
+from rerank.scorers.judge_options import OF_METRICS
 from rerank.tuning.plan import refuse_repeated
 from rerank.values import FILE, FOLDER, SEED, TEXT, MemberName, Pair, Whole
 
@@ -44,6 +45,8 @@ NOT_REPORTED = frozenset({"detokenize", "detruecase", "weights"})  # measures th
 
 class MetricName(MemberName):
     """The name of a metric, or of values, NAME=command:PROGRAM or NAME=judge:MODEL."""
+
+    sections: ClassVar = {"judge:MODEL": OF_METRICS}
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The value, checked."""

@@ -150,7 +150,7 @@ def announce_work(
             unit += " for each history" * bool(unit)
         else:
             texts *= len(scorer.columns) + (passes if scorer.order else 0)
-            texts += sum(scorer.n_asked(lists, most) for lists in counts)
+            texts += sum(scorer.n_asked(lists, most + 1) for lists in counts)
         price = scorer.price(texts, run.read_unreported()) if unit else ""
         named = f"{scorer.name} (at most {texts:,.0f} {unit}{price})"
         scored.append(named if unit else scorer.name)

@@ -389,12 +389,14 @@ class LinearModel:
         """
         if search is not None:
             search.check_weights(self.weights, self.source)
-        models = self.weights.provenance.get("models")
-        for scorer in run.scorers:
-            tuned = models.get(scorer.name) if isinstance(models, dict) else None
-            if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
-                name, folder = scorer.name, tuned.get("folder")
-                run.notices.add("other-model", source=self.source, name=name, folder=folder)
+        for kind, option in (("models", "--lm"), ("scorers", "--scorer")):
+            stated = self.weights.provenance.get(kind)
+            for scorer in run.scorers:
+                tuned = stated.get(scorer.name) if isinstance(stated, dict) else None
+                if isinstance(tuned, dict) and tuned.get("digest", scorer.digest) != scorer.digest:
+                    given = f"{option} {scorer.name}={tuned.get('folder', tuned.get('entry'))}"
+                    name = scorer.name
+                    run.notices.add("other-model", source=self.source, name=name, option=given)
         return run.batches(
             lambda space: self.vector(space, run.notices if self.source else Notices()),
             search,

@@ -10,6 +10,7 @@ import click
 
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
 from rerank.errors import RerankError, UsageError
+from rerank.files.run_files import without_addresses
 from rerank.options import option, optional, record
 from rerank.registry import DECODERS, ESTIMATORS, UTILITIES
 from rerank.values import SCALE, Kind, Member, MemberName, Whole, keys_of
@@ -284,7 +285,11 @@ class Scorers:
             for scorer, option in zip(self.models, options.lm, strict=True)
         }
         plugins = {
-            scorer.name: {"entry": entry, "digest": scorer.digest, **scorer.chosen}
+            scorer.name: {
+                "entry": without_addresses(entry),
+                "digest": scorer.digest,
+                **scorer.chosen,
+            }
             for scorer, (_, entry) in zip(self.plugins, options.scorer, strict=True)
         }
         return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}

@@ -66,7 +66,8 @@ class Completions:
             return [read(number * size + n, echo) for n, echo in enumerate(echoes)]
 
         try:
-            for _, part in self.server.answers("/completions", [*map(self._asked, parts)], results):
+            requests = map(self._asked, parts)
+            for _, part in self.server.answers("/completions", requests, results, len(parts)):
                 yield from part
         except TextError as fault:
             fault.number = fault.number * size + fault.place

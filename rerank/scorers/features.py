@@ -118,7 +118,7 @@ class FeatureSource:
     def n_asked(self, counts: Sequence[int], most: float) -> float:
         """Most scores after histories that lists of `counts` candidates need.
 
-        most: histories that a search visits.
+        most: histories that a search visits, with that of the first candidates.
         """
         order = len(counts) if self.order is None else self.order
         return sum(

@@ -47,6 +47,8 @@ from rerank.scorers.judge_options import (
     LANGUAGES,
     NOT_ASKED,
     OF_METRICS,
+    OF_SERVERS,
+    OF_UTILITIES,
     VARIABLES,
     JudgeSettings,
 )
@@ -63,7 +65,9 @@ from rerank.values import Key, settings, split
 VERSION = 1  # of questions and of what answers are worth
 BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
 WRITTEN = {"errors": 120.0, "ranking": 40.0}  # tokens of an answer, about; of other forms 4
-_UNKNOWN_KEY = re.compile(r".*,([A-Za-z_-]+)=[^,/]*", re.DOTALL)
+_UNKNOWN_KEY = re.compile(r".*,([A-Za-z_-]+)=[^,]*", re.DOTALL)
+_SECRET = re.compile("//[^/]*@")  # in a URL
+HOPELESS = 40  # answers after which a run ends if none can be read
 _Progress = Callable[..., Iterable[Any]]
 
 
@@ -73,7 +77,7 @@ class Judge(Estimator):
     progress: _Progress = staticmethod(lambda items, **how: items)
 
     def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
-        self.option = f"{option}{argument.partition(',')[0]}"
+        self.option = f"{option}{_SECRET.sub('//…@', argument.partition(',')[0])}"
         try:
             target, self.settings = parsed(argument, keys)
             kind = ChatModel if target.startswith(SERVER) else LocalModel
@@ -85,12 +89,11 @@ class Judge(Estimator):
         own = self.settings
         self.form = FORMS[own.form]
         self.template = JinjaTemplate(Path(own.prompt) if own.prompt else TEMPLATE, VARIABLES)
-        self.title = f"{own.model or Path(target).name} ({own.form})"
+        shows = "candidate" if self.form.shows == "one" else "candidates"
+        if shows not in self.template.used:
+            raise self.template.at_end(f"expected the variable {shows}, of form={own.form}")
+        self.title = f"{own.model or Path(target.partition(':')[2]).name} ({own.form})"
         self.facts: dict[str, object] = {"program": self.title, "version": str(VERSION)}
-        asked = {name: value for name, value in asdict(own).items() if name not in NOT_ASKED}
-        identity = repr((VERSION, asked, self.template.digest, self.model.facts))
-        self.digest = hashlib.sha256(identity.encode()).hexdigest()
-        self.signature = f"{self.title}={self.digest[:LENGTH]}"
         self.side_information = ("source",) if own.source else ()
         self.counts, self._lock = Counts(), Lock()
         self._seen: dict[bytes, bool] = {}  # keys of answers that were used: whether asked now
@@ -100,6 +103,11 @@ class Judge(Estimator):
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
         """Keep answers in a cache; of_models: what a model of a folder runs on."""
         self.model.machine = of_models or {}
+        own = asdict(self.settings).items()
+        asked = [(name, value) for name, value in own if name not in NOT_ASKED]
+        identity = repr((VERSION, asked, self.template.digest, self.model.facts))
+        self.digest = hashlib.sha256(identity.encode()).hexdigest()
+        self.signature = f"{self.title}={self.digest[:LENGTH]}"
         group = hashlib.sha256(repr((VERSION, self.model.facts)).encode()).hexdigest()
         self.cache, self._store = cache, AnswerStore(cache, group)
 
@@ -170,12 +178,15 @@ class Judge(Estimator):
         owners = {p: question for question, passes in work for p in chain(*passes)}
         answers = self._found([*owners], place)
         unread = [p for p in answers if self._read(p, answers) is None]
-        again = self._found([replace(prompt, again=True) for prompt in unread], place)
+        again = {p: replace(p, again=True) for p in unread if self.model.varies}
+        seconds = self._found([*again.values()], place)
         for prompt in unread:
-            answers[prompt] = again[replace(prompt, again=True)]
+            answers[prompt] = seconds.get(again.get(prompt, prompt), answers[prompt])
             lost = self._read(prompt, answers) is None
             if lost and not any(self._unread.values()):
                 said = shown(answers[prompt]["text"].encode())
+                if answers[prompt].get("cut"):
+                    said = "one that was cut off; allow it more by tokens=N"
                 where = owners[prompt].place or place
                 self.counts.unread = f"{where}: expected an answer as asked for, found {said}"
             self._unread[prompt] = lost
@@ -195,11 +206,10 @@ class Judge(Estimator):
         if unknown:
             keys, began = [*unknown], perf_counter()
             firsts_ = (prompts[0] for prompts in self._affordable(unknown.values()))
-            asked = self.model.ask(firsts_, self._count)
+            asked = self.model.ask(firsts_, len(unknown), self._heard)
             how = {"label": self.title, "unit": "answers", "total": len(keys)}
             try:
                 for n, answer in self.progress(asked, **how):
-                    self._store.put(keys[n], packed(answer))
                     known |= dict.fromkeys(unknown[keys[n]], answer)
                     self._seen[keys[n]] = True
             except ServerError as fault:
@@ -216,28 +226,48 @@ class Judge(Estimator):
         return known
 
     def _affordable(self, items: Iterable[Sequence[Wording]]) -> Iterator[Sequence[Wording]]:
-        """The items until the next ones at once would cost more than is left of the budget."""
+        """The items until the next one, and those in flight, may cost more than is left."""
         own, counts = self.settings, self.counts
+        sent = counts.asked
         for item in items:
-            if own.budget is not None and own.price is not None and counts.asked:
-                spent = counts.cost(own.price)
-                if spent * (1 + min(own.parallel, counts.asked) / counts.asked) > own.budget:
+            if own.budget is not None and own.price is not None:
+                spent = cost(counts.read, counts.written, own.price)
+                mean = spent / counts.asked if counts.asked else self._guess(item[0])
+                if spent + mean * (sent + 1 - counts.asked) > own.budget:
                     return
+            sent += 1
             yield item
 
-    def _kept(self) -> str:
-        n = self.counts.asked
-        return f"; its {n:,} answers so far are kept" if self.cache is not None and n else ""
+    def _guess(self, prompt: Wording) -> float:
+        """What a question may cost, by its length."""
+        tokens = len(prompt.text.encode()) / BYTES_A_TOKEN, WRITTEN.get(self.form.name, 4.0)
+        return cost(*tokens, self.settings.price or (0.0, 0.0))
 
-    def _count(self, prompt: Wording, answer: Answer) -> None:
-        """Count an answer, in any thread."""
+    def _kept(self) -> str:
+        n, cache = self.counts.asked, self.cache
+        kept = cache is not None and cache.writable and n
+        return f"; its {n:,} answers so far are kept" if kept else ""
+
+    def _heard(self, prompt: Wording, answer: Answer) -> None:
+        """Keep and count an answer, in any thread; ServerError if none of the first can be read."""
+        self._store.put(prompt.key, packed(answer))
         with self._lock:
             counts = self.counts
             counts.asked += 1
+            counts.guessed |= "read" not in answer
             counts.read += answer.get("read", len(prompt.text.encode()) / BYTES_A_TOKEN)
             counts.written += answer.get("written", WRITTEN.get(self.form.name, 4.0))
             counts.missing += answer.get("missing", 0.0)
             counts.expected += "value" in answer
+            counts.readable += self._read(prompt, {prompt: answer}) is not None
+            hopeless = counts.asked >= HOPELESS and not counts.readable
+        if hopeless:
+            said = "was cut off" if answer.get("cut") else shown(answer["text"].encode())
+            cure = "give tokens=N" if answer.get("cut") else "give another form=, prompt= or model="
+            raise ServerError(
+                f"gives nothing that can be read: the first {counts.asked} answers, the last of "
+                f"which {said}; {cure}"
+            )
 
     def _read(self, prompt: Wording, answers: Mapping[Wording, Answer]) -> list[float] | None:
         """The values of the candidates that a prompt shows; None if its answer cannot be read."""
@@ -267,9 +297,10 @@ class Judge(Estimator):
             if self.form.shows != "one":
                 self.counts.add_places([*read.values()])
                 row[:] = row if prompts else 0.5  # equal texts
-        values = values[:, firsts(question.texts)]
-        self.counts.add_passes(values[:, [*question.chosen]])
-        return aggregated(values, self.settings.mean)
+        first = firsts(question.texts)
+        if of_passes[0]:
+            self.counts.add_passes(values[:, sorted({first[k] for k in question.chosen})])
+        return aggregated(values[:, first], self.settings.mean)
 
     def sizes(self, question: Question | None) -> list[int]:
         """Bytes of the questions in words about a question's candidates."""
@@ -296,12 +327,19 @@ def firsts(texts: Sequence[str]) -> list[int]:
     return [first[text] for text in texts]
 
 
+def cost(read: float, written: float, price: tuple[float, float]) -> float:
+    """What tokens that are read and written cost, at a price of a million."""
+    return (read * price[0] + written * price[1]) / 1e6
+
+
 @dataclass(slots=True)
 class Counts:
     """What a judge was asked, in this run, and how its answers differ."""
 
     asked: int = 0
+    readable: int = 0
     cached: int = 0
+    guessed: bool = False  # whether a server has not said how many tokens some answers had
     seconds: float = 0.0
     read: float = 0.0
     written: float = 0.0
@@ -314,10 +352,6 @@ class Counts:
     _places: tuple[int, float] = (0, 0.0)
     _within: tuple[int, float] = (0, 0.0)
     _between: tuple[int, float] = (0, 0.0)
-
-    def cost(self, price: tuple[float, float]) -> float:
-        """What the tokens of this run cost."""
-        return (self.read * price[0] + self.written * price[1]) / 1e6
 
     def add_places(self, found: Sequence[Sequence[float]]) -> None:
         """Count what the candidate that is shown first gets; 1/2 in the mean without preference."""
@@ -340,11 +374,11 @@ class Counts:
         if self.cached:
             parts[0] += f", {self.cached:,} from the cache"
         if self.asked:
-            tokens = f"{self.read:,.0f} tokens read, {self.written:,.0f} written"
-            cost = (
-                f", at {price[0]:g}/{price[1]:g} a million {self.cost(price):.4g}" if price else ""
-            )
-            parts.append(tokens + cost)
+            about = "about " * self.guessed
+            parts.append(f"{about}{self.read:,.0f} tokens read, {self.written:,.0f} written")
+            if price is not None:
+                sum_ = cost(self.read, self.written, price)
+                parts[-1] += f", at {price[0]:g}/{price[1]:g} a million {about}{sum_:.4g}"
         if self.expected:
             parts.append(f"{self.missing / self.expected:.1%} of the probability on other answers")
         if self._within[0]:
@@ -379,7 +413,13 @@ def parsed(argument: str, keys: Mapping[str, Key]) -> tuple[str, JudgeSettings]:
             f"expected {SERVER}URL,model=NAME or {HUGGING_FACE}DIR, and behind it one of "
             f"{', '.join(keys)}; found {shown(target.encode())}"
         )
-    own.check(server=target.startswith(SERVER))
+    server = target.startswith(SERVER)
+    own.check(server=server)
+    unused = set() if server else given.keys() & OF_SERVERS
+    if not server and own.tokens and FORMS[own.form].answers:
+        unused.add("tokens")
+    if unused:
+        raise ValueError(f"{min(unused)}= is not used by a model in a folder; leave it out")
     return target, own
 
 
@@ -388,4 +428,5 @@ def estimator_of(option: str, value: str) -> Estimator:
     kind, _, argument = value.partition(":")
     if kind == PROGRAM:
         return ProgramEstimator(f"{option}{kind}", argument, WITHOUT_WINDOW)
-    return Judge(f"{option}{kind}:", argument, OF_METRICS)
+    keys = OF_METRICS if option.startswith("--metric") else OF_UTILITIES
+    return Judge(f"{option}{kind}:", argument, keys)

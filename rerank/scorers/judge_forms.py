@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,13 @@ PENALTIES = {"critical": 25.0, "major": 5.0, "minor": 1.0}
 MINOR_PUNCTUATION = 0.1
 _MOST_ERRORS = 1000
 _NUMBER = re.compile(
-    r"(?:(?:score|rating)\s*[:=]\s*)?\**\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:/\s*100|%)?\**\.?",
+    r"\**(?:(?:score|rating|answer)\s*[:=]\s*)?\**\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:/\s*100|%)?\**\.?",
     re.I,
 )
 _LETTER = re.compile(
     r"(?:(?:grade|answer|translation)\s*[:=]?\s*)?[*(\"']*([A-Z])[*)\"']*\.?", re.I
 )
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)  # of models that reason aloud
+_THOUGHT = re.compile(r"\s*(?:<think>)?.*?</think>", re.DOTALL)  # of models that reason aloud
 _FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 _RANKS = re.compile(r"\s*[>,]\s*")
 
@@ -112,27 +112,28 @@ def _letter(values: Mapping[str, float]) -> Callable[[str, int], list[float] | N
     return read
 
 
-def _object(text: str) -> dict[str, object]:
-    """The JSON object that an answer is, perhaps in a fence; ValueError for another answer."""
+def _json(text: str) -> Any:
+    """The JSON that an answer is, perhaps in a fence; ValueError for another answer."""
     bare = _bare(text)
     fenced = _FENCED.fullmatch(bare)
     try:
-        answer = json.loads(fenced[1] if fenced else bare)
+        return json.loads(fenced[1] if fenced else bare)
     except RecursionError:
         raise ValueError("too deep") from None
-    if not isinstance(answer, dict):
-        raise ValueError("no object")
-    return answer
 
 
 def errors_of(text: str) -> list[Judged] | None:
     """The errors in an answer of the form `errors`; None if it cannot be read."""
     try:
-        listed = _object(text)["errors"]
+        listed = _json(text)["errors"]
         if not isinstance(listed, list) or len(listed) > _MOST_ERRORS:
             return None
         errors = [
-            Judged(str(error["span"]), str(error["category"]), str(error["severity"]).lower())
+            Judged(
+                str(error["span"] or ""),
+                str(error["category"]).strip().lower(),
+                str(error["severity"]).strip().lower(),
+            )
             for error in listed
         ]
     except (ValueError, LookupError, TypeError):
@@ -149,12 +150,15 @@ def _ranking(text: str, n: int) -> list[float] | None:
     """Shares of the others that each of n candidates is before."""
     bare, labels = _bare(text), FORMS["ranking"].labels(n)
     try:
-        listed = _object(bare)["ranking"] if bare[:1] in "{`" else _RANKS.split(bare)
+        listed = _json(bare) if bare[:1] in "[{`" else _RANKS.split(bare)
+        listed = listed["ranking"] if isinstance(listed, dict) else listed
     except (ValueError, LookupError):
         return None
-    if not isinstance(listed, list) or sorted(map(str, listed)) != sorted(labels):
+    if not isinstance(listed, list):
         return None
-    ranks = {str(label): rank for rank, label in enumerate(listed)}
+    ranks = {str(x).removeprefix("Translation "): rank for rank, x in enumerate(listed)}
+    if len(listed) != n or ranks.keys() != {*labels}:
+        return None
     return [1.0 - ranks[label] / max(1, n - 1) for label in labels]
 
 

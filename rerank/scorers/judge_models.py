@@ -2,8 +2,8 @@
 
 A server is asked at URL/chat/completions. A model of a folder gives the expected value over all
 possible answers, as G-Eval (Liu et al. 2023, https://arxiv.org/abs/2303.16634, section 2.2) weighs
-them, with no sampling: each answer counts with the token that ends it, so that `1` is not the
-begin of `10`, and the shares of all possible answers sum to 1. Of a server the same is made of the
+them, with no sampling: a number counts with the token that ends it, so that `1` is not the begin
+of `10`, and the shares of all possible answers sum to 1. Of a server the same is made of the
 `top_logprobs` of the first token, where each answer is one token.
 """
 
@@ -36,10 +36,12 @@ _MOST_CHARACTERS = 1 << 16  # of an answer
 class Answer(TypedDict, total=False):
     """An answer as it is kept: its text, tokens read and written, and the expected value, if known.
 
-    missing: the share of the probability that is on none of the possible answers.
+    cut: whether it was cut off; missing: the share of the probability that is on none of the
+    possible answers.
     """
 
     text: str
+    cut: bool
     read: int
     written: int
     value: float
@@ -67,14 +69,18 @@ Heard: TypeAlias = Callable[[Wording, Answer], None]
 class ChatModel:
     """A model behind a server of chats; UsageError or ValueError for settings that do not fit.
 
-    draws: whether equal questions of several passes have answers of their own.
+    draws: whether equal questions of several passes have answers of their own; varies: whether a
+    second try may have another answer.
     """
 
+    varies = True
     machine: Mapping[str, Any] = MappingProxyType({})  # of models in folders
 
     def __init__(self, option: str, url: str, own: JudgeSettings) -> None:
         self._form, self.draws = FORMS[own.form], own.passes > 1
         self._extra = _object_of(own.request) if own.request else {}
+        if "messages" in self._extra:
+            raise ValueError(f"request={own.request}: expected no messages; give prompt=FILE")
         self._server = Server(
             url,
             key=key_of(option, url, own.key_env or None, insecure=own.insecure),
@@ -87,13 +93,13 @@ class ChatModel:
             "temperature": float(self.draws) if own.temperature is None else own.temperature,
             "max_tokens": own.tokens or self._form.tokens,
         }
-        if own.form in ("grade", "pair"):
+        if own.form in ("grade", "pair") and not self.draws:
             self._request |= {"logprobs": True, "top_logprobs": _TOP}
         self._schema = own.schema and self._form.schema is not None
         self.facts = "chat", own.form, self._request, self._schema, sorted(self._extra.items())
 
-    def ask(self, prompts: Iterable[Wording], heard: Heard) -> Iterator[tuple[int, Answer]]:
-        """The answer to each prompt, with its number, in any order; ServerError.
+    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
+        """The answer to each of at most n prompts, with its number, in any order; ServerError.
 
         heard: called with each as soon as it is there, before another prompt is taken.
         """
@@ -104,11 +110,11 @@ class ChatModel:
             return self._of(prompt)
 
         def read(number: int, stated: Any) -> Answer:
-            answer = self._read(stated)
+            answer = self._read(stated, len(sent[number].shown))
             heard(sent[number], answer)
             return answer
 
-        return self._server.answers("/chat/completions", map(request, prompts), read)
+        return self._server.answers("/chat/completions", map(request, prompts), read, n)
 
     def _of(self, prompt: Wording) -> dict[str, object]:
         request = {**self._request, "messages": [{"role": "user", "content": prompt.text}]}
@@ -121,8 +127,11 @@ class ChatModel:
         merged = {**request, **self._extra}
         return {key: value for key, value in merged.items() if value is not None}
 
-    def _read(self, answer: Any) -> Answer:
-        """What an answer says; '' for a refusal, and for one that is cut off."""
+    def _read(self, answer: Any, n: int) -> Answer:
+        """What an answer about n candidates says; '' for a refusal, and for one that is cut off."""
+        if isinstance(answer, dict) and (error := answer.get("error")):
+            said = error.get("message", error) if isinstance(error, dict) else error
+            raise ServerError(f"answered with an error: {said!s:.200}")
         choices = answer.get("choices") if isinstance(answer, dict) else None
         if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
             raise ServerError("expected an object with choices, as of OpenAI's chat completions")
@@ -131,30 +140,32 @@ class ChatModel:
         content = message.get("content") if isinstance(message, dict) else None
         if not (content is None or isinstance(content, str)):
             raise ServerError(f"expected a text as content of a message, found {content!s:.40}")
-        whole = choice.get("finish_reason") not in ("length", "content_filter")
-        text = content if whole and content and len(content) <= _MOST_CHARACTERS else ""
-        kept = Answer(text=text.encode(errors="replace").decode())
+        end, text = choice.get("finish_reason"), content or ""
+        cut = end == "length" or len(text) > _MOST_CHARACTERS
+        text = "" if cut or end == "content_filter" else self._server.redacted(text)
+        kept = Answer(text=text.encode(errors="replace").decode(), **({"cut": True} if cut else {}))
         for key, name in (("read", "prompt_tokens"), ("written", "completion_tokens")):
             count = usage.get(name) if isinstance(usage, dict) else None
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53:
                 kept[key] = count  # type: ignore[literal-required]
-        if text and "logprobs" in self._request:
+        if "logprobs" in self._request and self._form.read(text, n) is not None:
             kept |= self._expected(choice.get("logprobs"))
         return kept
 
     def _expected(self, stated: Any) -> Answer:
         """The expected value by the shares of the first token; nothing if there are none."""
         try:
-            first = stated["content"][0]["top_logprobs"]
-            shares = dict.fromkeys(self._form.answers, 0.0)
-            for token in first:
+            first, shares = stated["content"][0], dict.fromkeys(self._form.answers, 0.0)
+            if first["token"].strip() not in shares:  # the answer begins with another token
+                return Answer()
+            for token in first["top_logprobs"]:
                 name, number = token["token"].strip(), float(token["logprob"])
                 if name in shares and number <= 1e-3:
                     shares[name] += math.exp(number)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             return Answer()
         known = sum(shares.values())
-        if not known > 0.5:  # the answer begins with another token
+        if not known > 0:
             return Answer()
         value = sum(share * self._form.answers[name] for name, share in shares.items()) / known
         return Answer(value=value, missing=max(0.0, 1.0 - known))
@@ -167,7 +178,7 @@ class LocalModel:
     its likeliest token at each place.
     """
 
-    draws = False
+    draws = varies = False
 
     def __init__(self, option: str, folder: str, own: JudgeSettings) -> None:
         from lm.causal_folder import folder_digest
@@ -186,12 +197,12 @@ class LocalModel:
         arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
         return "folder", self._form.name, self._digest, self._tokens, arithmetic
 
-    def ask(self, prompts: Iterable[Wording], heard: Heard) -> Iterator[tuple[int, Answer]]:
+    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
         """The answer to each prompt, with its number; heard: called with each."""
         asked = [*prompts]
-        for n, answer in self._answers(asked):
-            heard(asked[n], answer)
-            yield n, answer
+        for number, answer in self._answers(asked):
+            heard(asked[number], answer)
+            yield number, answer
 
     def _answers(self, prompts: Sequence[Wording]) -> Iterator[tuple[int, Answer]]:
         from lm.causal import CausalContext, trees_of
@@ -252,10 +263,10 @@ class LocalModel:
                 f"{self._folder}: the template of chats of its tokenizer fails: "
                 f"{' '.join(str(fault).split())}; copy the tokenizer from the model's own folder"
             ) from None
-        if len(tokens) + self._form.tokens > model.positions:
+        if len(tokens) + (8 if self._form.answers else self._tokens) > model.positions:
             raise RerankError(
                 f"{self._option}: a question has {len(tokens):,} tokens, the model "
-                f"{model.positions:,} positions; show fewer sentences, or take another model"
+                f"{model.positions:,} positions; show fewer sentences, or give tokens="
             )
         return tokens
 
@@ -287,8 +298,11 @@ def question_in_tokens(model: CausalModel, text: str) -> list[int]:
 
 
 def answers_in_tokens(model: CausalModel, form: Form) -> list[list[int]]:
-    """Tokens of the possible answers, each with that which ends it."""
-    return [[*ids, end_of(model)] for ids in model.encode([*form.answers])]
+    """Tokens of the possible answers, with that which ends them where one begins another."""
+    answers = [*form.answers]
+    alike = any(a != b and b.startswith(a) for a in answers for b in answers)
+    end = [end_of(model)] if alike else []
+    return [[*ids, *end] for ids in model.encode(answers)]
 
 
 def end_of(model: CausalModel) -> int:
@@ -314,7 +328,8 @@ def unpacked(data: bytes) -> Answer | None:
         stored = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    kinds = {"text": str, "read": int, "written": int, "value": float, "missing": float}
+    kinds = {"text": str, "cut": bool, "read": int, "written": int, "value": float}
+    kinds["missing"] = float
     if not (isinstance(stored, dict) and isinstance(stored.get("text"), str)):
         return None
     sound = all(key in kinds and isinstance(value, kinds[key]) for key, value in stored.items())

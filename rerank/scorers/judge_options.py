@@ -12,6 +12,7 @@ from rerank.values import (
     SEED,
     TEXT,
     FileName,
+    Key,
     Pair,
     ParsedType,
     Real,
@@ -30,6 +31,7 @@ VARIABLES = (
     *("form", "source", "sources_before", "sources_after", "candidates_before", "reference"),
     *("candidate", "candidates", *LANGUAGES),
 )
+_FEWEST = {"trimmed": 6, "ranks": 2}  # of fewer, none is two standard deviations from the mean
 _SENTENCES = Whole(0, 1000)
 
 
@@ -86,8 +88,8 @@ class JudgeSettings:
     )
     seed: int = key_field(SEED, "of the order in which candidates are shown [default: 1]", 1)
     top: int | None = key_field(
-        Whole(1),
-        "ask only about so many candidates of a sentence, the best ones by the list's totals or, "
+        Whole(2),
+        "ask only about so many texts of a sentence, the best ones by the list's totals or, "
         "without these, by agreement; the others have the lowest judgement of these",
     )
     margin: float | None = key_field(
@@ -132,6 +134,10 @@ class JudgeSettings:
             raise ValueError("budget= needs price=IN/OUT, of a million tokens")
         if self.window and (self.before or self.form not in OF_ONE):
             raise ValueError("window= is for rating, grade and errors, and without before=")
+        if self.window and self.margin is not None:
+            raise ValueError("margin= leaves out sentences, of which passages are made")
+        if self.mean != "mean" and self.passes < (fewest := _FEWEST[self.mean]):
+            raise ValueError(f"mean={self.mean} is for passes={fewest} and more")
         if self.stride > 1 and not self.window:
             raise ValueError("stride= is for passages; add window=N")
         drawn = server and self.temperature != 0
@@ -143,8 +149,12 @@ class JudgeSettings:
 KEYS = key_table(JudgeSettings)
 NOT_ASKED = {"price", "budget", "parallel", "timeout", "retries", "key_env", "insecure", "prompt"}
 OF_SCORERS = {key: KEYS[key] for key in KEYS if key != "reference"}
-_OF_LISTS = {"before", "window", "stride", "top", "margin"}
+_OF_LISTS = {"before", "window", "stride", "top", "margin", "source-before", "source-after"}
 OF_METRICS = {key: KEYS[key] for key in KEYS if key not in _OF_LISTS}
+OF_METRICS["form"] = Key("form", click.Choice(OF_ONE), "what is asked [default: rating]")
+OF_UTILITIES = {key: OF_METRICS[key] for key in OF_METRICS if key != "reference"}
+OF_SERVERS = {"model", "temperature", "schema", "parallel", "timeout", "retries", "key-env"}
+OF_SERVERS |= {"insecure", "request", "price", "budget"}
 
 
 def preset_of(entry: str) -> float | None:

@@ -15,7 +15,7 @@ from rerank.files.cache import Cache
 from rerank.registry import JUDGE
 from rerank.scorers.cached_scores import Choices
 from rerank.scorers.features import FeatureSource, ScoredDocument
-from rerank.scorers.judge import BYTES_A_TOKEN, WRITTEN, Judge
+from rerank.scorers.judge import BYTES_A_TOKEN, WRITTEN, Judge, cost
 from rerank.scorers.judge_options import OF_SCORERS, PRESETS, JudgeSettings
 from rerank.scorers.programs import ProgramProblem, Question, Shown
 
@@ -52,11 +52,6 @@ class JudgeProblem(ProgramProblem):
             parts |= {"sources_before": sources[:begin], "source": "\n".join(sources[begin:])}
         texts = ["\n".join([*before, text]) for text in question.texts]
         return question._replace(parts=parts, texts=texts)
-
-    @property
-    def unasked(self) -> int:
-        """Sentences that are not asked about."""
-        return sum(not asked for asked in self._asked)
 
     def about(self, t: int, history: Choices, chosen: Iterable[int]) -> Question | None:
         """What is asked of candidates of sentence t after a history; None if nothing is."""
@@ -113,7 +108,7 @@ class JudgeScorer(FeatureSource):
     ) -> None:
         self.judge = Judge(f"--scorer {name}={JUDGE}:", argument, OF_SCORERS)
         self.judge.keep_in(cache, of_models)
-        own = self.judge.settings
+        own, self._unasked = self.judge.settings, set[tuple[str, int]]()
         super().__init__(name, order=own.order)
         self.side_information, self.digest = self.judge.side_information, self.judge.digest
         self.chosen = {**self.judge.facts, "form": own.form}
@@ -153,14 +148,17 @@ class JudgeScorer(FeatureSource):
         read = n * float(np.mean(sizes or [0])) / BYTES_A_TOKEN
         written = n * WRITTEN.get(self.judge.form.name, 4.0)
         price = self.judge.settings.price
-        sum_ = f", for {(read * price[0] + written * price[1]) / 1e6:.3g}" if price else ""
+        sum_ = f", for {cost(read, written, price):.3g}" if price else ""
         return f", about {read:,.0f} tokens read and {written:,.0f} written{sum_}"
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document; at order 0 all is asked at once."""
         self.judge.progress = self.progress
         problems = [self._problem(*named) for named in documents]
-        self.judge.counts.unasked += sum(p.unasked for p in problems)
+        for name, kbest in documents:
+            clear = (t for t, asked in enumerate(self._asked(kbest)) if not asked)
+            self._unasked.update((name, t) for t in clear)
+        self.judge.counts.unasked = len(self._unasked)
         if self.order == 0:
             about = (p.about(t, (), range(k)) for p in problems for t, k in enumerate(p.lengths))
             self.judge.ask(filter(None, about), f"{len(documents):,} documents")
@@ -184,17 +182,19 @@ class JudgeScorer(FeatureSource):
         if own.top is not None or own.margin is not None:
             from rerank.scorers.agreement import agreement_of
 
-            values = agreement_of(kbest, None) if kbest.totals is None else kbest.totals
+            stated = kbest.n and kbest.totals is not None and np.ptp(kbest.totals) > 0
+            values = kbest.totals if stated else agreement_of(kbest, None)
         for t in np.flatnonzero(kbest.counts).tolist():
             rows = kbest.rows(t)
             texts, chosen = [kbest.text(row) for row in rows], [*range(len(rows))]
             if values is not None:
-                of_rows = values[rows.start : rows.stop]
-                best = np.argsort(-of_rows, kind="stable").tolist()
-                others = [of_rows[k] for k in best if texts[k] != texts[best[0]]]
-                gap = of_rows[best[0]] - max(others, default=-np.inf)
-                clear = own.margin is not None and gap >= own.margin
-                chosen = [] if clear else sorted(best[: own.top])
+                of_texts: dict[bytes, float] = {}
+                for text, value in zip(texts, values[rows.start : rows.stop].tolist(), strict=True):
+                    of_texts[text] = max(value, of_texts.get(text, -math.inf))
+                best = sorted(of_texts, key=lambda text: -of_texts[text])
+                gaps = [of_texts[best[0]] - of_texts[text] for text in best[1:2]]
+                clear = any(gap >= (own.margin or math.inf) for gap in gaps)
+                chosen = [] if clear else [k for k in chosen if texts[k] in best[: own.top]]
             if self.order == 0 and len({texts[k] for k in chosen}) < 2:
                 chosen = []
             asked.append(chosen)

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,6 +132,30 @@ def test_an_answer_that_cannot_be_read_is_no_judgement(
     assert "sentence 0 (counted from 0): expected an answer as asked" in dear.err
 
 
+@pytest.mark.parametrize("form", ["grade", "pair"])
+def test_prose_is_no_judgement_whatever_its_first_token(
+    form: str, world: World, stub: JudgeStub
+) -> None:
+    """The server states that prose begins with A, with log-probabilities of letters."""
+    said = judged(world, f"{stub.url('prose')},form={form}")
+    assert "in vain: document" in said
+    assert "of the probability" not in said
+
+
+def test_a_run_ends_where_nothing_can_be_read(world: World, stub: JudgeStub) -> None:
+    world.draw()
+    world.write("dev.src", world.text("dev.docs"))
+    command = ASKED.replace("w.ini", "start.json")
+    found = world.run(f"{command} --scorer j=judge:{stub.url('cut')},parallel=2")
+    assert found.exit == 1
+    assert (
+        "gives nothing that can be read: the first 40 answers, the last of which was cut off"
+        in (found.err)
+    )
+    assert "give tokens=N; its 4" in found.err
+    assert stub.asked.total() <= 42
+
+
 @pytest.mark.parametrize("name", READ)
 def test_a_number_may_have_a_frame(name: str, world: World, stub: JudgeStub) -> None:
     judged(world, stub.url(name))
@@ -187,15 +212,15 @@ def test_what_was_answered_before_a_fault_is_not_asked_again(
 
 def test_what_was_answered_before_a_kill_is_not_asked_again(world: World, stub: JudgeStub) -> None:
     stub.seconds = 0.2
-    process = world.start(f"{ASKED} --scorer j=judge:{stub.url()},parallel=2")
-    while stub.asked.total() < 6:
+    process = world.start(f"{ASKED} --scorer j=judge:{stub.url()},passes=9,parallel=16")
+    while stub.asked.total() < 60:
         time.sleep(0.02)
     process.kill()
     process.communicate()
     stub.seconds = 0.0
     time.sleep(0.5)
-    judged(world, f"{stub.url()},parallel=2")
-    assert sum(n - 1 for n in stub.asked.values()) <= 2
+    judged(world, f"{stub.url()},passes=9,parallel=2")
+    assert sum(n - 1 for n in stub.asked.values()) <= 16
 
 
 def test_a_run_ends_when_its_budget_is_spent(world: World, stub: JudgeStub) -> None:
@@ -208,9 +233,14 @@ def test_a_run_ends_when_its_budget_is_spent(world: World, stub: JudgeStub) -> N
     assert found.exit == 1
     assert not (world.folder / "new.txt").exists()
     assert "the budget of 0.0043 is spent; give a larger one; its 4 answers" in found.err
+    stub.seconds = 0.1
+    more = f"{stub.url()},parallel=8,price=10/20,budget=0.0022"
+    assert world.run(f"{ASKED} --scorer j=judge:{more}").exit == 1
+    assert stub.asked.total() == 6
+    stub.seconds = 0.0
     said = judged(world, f"{priced},budget=1")
-    assert "j: 5 answers of toy (rating)" in said
-    assert "at 10/20 a million 0.0052" in said
+    assert "j: 3 answers of toy (rating)" in said
+    assert "at 10/20 a million 0.00312" in said
     assert stub.asked.total() == 9
 
 
@@ -222,6 +252,29 @@ def test_a_judge_is_asked_where_it_may_matter(world: World, stub: JudgeStub) -> 
     assert values(world) == [*expected, [*map(opinion, TEXTS[2])], [0, 0]]
     assert "; 1 sentences not asked about" in said
     assert stub.asked.total() == 6
+
+
+def test_the_best_texts_are_asked_about_however_often_they_are_there(
+    world: World, stub: JudgeStub
+) -> None:
+    texts = ["ee", "dd", "ee", "cc", "ee"]
+    features = "LM0= 0 TM0= 0 0 WP0= 0"
+    lines = [f"0 ||| {x} ||| {features} ||| {-k}" for k, x in enumerate(texts)]
+    world.write("dev.kbest", [*lines, *(f"{t} ||| a ||| {features} ||| 0" for t in (1, 2, 3))])
+    judged(world, f"{stub.url()},top=2")
+    worst = min(opinion("ee"), opinion("dd"))
+    assert values(world)[0] == [worst if x == "cc" else opinion(x) for x in texts]
+    assert stub.asked.total() == 2
+
+
+def test_without_totals_the_best_texts_are_those_that_agree(world: World, stub: JudgeStub) -> None:
+    outputs = {"a": "one lamp", "b": "the lamp is lit", "c": "the lamp is lit now", "d": "x"}
+    for name, text in outputs.items():
+        world.write(name, [text, "y", "y", "y"])
+    systems = " ".join(f"--systems {name}={name}" for name in outputs)
+    world.ok(f"decode {systems} --no-docs one --source dev.src --scorer j=judge:{stub.url()},top=2")
+    asked = {shown(json.loads(q)["messages"][0]["content"])[0][1] for q in stub.asked}
+    assert asked == {outputs["b"], outputs["c"]}
 
 
 def test_equal_texts_are_asked_about_once_and_alone_not_at_all(
@@ -274,6 +327,7 @@ def test_passes_are_aggregated_as_the_formulas_say() -> None:
         ('{"ranking": ["B", "A", "C"]}', [0.5, 1.0, 0.0]),
         ('```json\n{"ranking": ["B", "A", "C"]}\n```', [0.5, 1.0, 0.0]),
         ("C > B > A", [0.0, 0.5, 1.0]),
+        ('["Translation C", "B", "A"]', [0.0, 0.5, 1.0]),
         ('{"ranking": ["B", "A"]}', None),
         ('{"ranking": ["B", "A", "D"]}', None),
         ('{"ranking": ["B", "A", "C", "C"]}', None),
@@ -293,7 +347,7 @@ def test_a_ranking_names_each_label_once(text: str, found: list[float] | None) -
     [
         ('{"errors": []}', 0.0),
         (
-            '{"errors": [{"span": "x", "category": "punctuation", "severity": "Minor"}]}',
+            '{"errors": [{"span": "x", "category": "Punctuation", "severity": " Minor"}]}',
             0.1,
         ),
         ('{"errors": [{"span": "x", "category": "accuracy", "severity": "critical"}]}', 25.0),
@@ -405,6 +459,37 @@ def test_the_expectation_of_a_model_is_that_of_a_plain_loop(world: World) -> Non
             shares_ = np.exp(log_probs - log_probs.max())
             mean = (shares_ * np.arange(101)).sum() / shares_.sum()
             assert found[t][k] == pytest.approx(mean, abs=1e-4)
+
+
+@pytest.mark.parametrize("form", ["grade", "pair"])
+def test_both_doors_of_a_model_give_the_same(
+    form: str, world: World, stub: JudgeStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with the model states the log-probabilities of its first token."""
+    pytest.importorskip("transformers")
+    import torch
+    from support.causal import save
+
+    from lm.causal import open_causal_model
+
+    opened = open_causal_model(save(world.folder / "toy", positions=2048))
+
+    def answer(request: dict[str, Any], fault: str) -> dict[str, Any]:
+        ids = opened.encode([f"{request['messages'][0]['content']}\nAnswer: "])[0]
+        given = torch.tensor([[opened.begin, *ids]])
+        with torch.no_grad():
+            log_probs = opened.model(input_ids=given).logits[0, -1].log_softmax(0).tolist()
+        letters = "ABCDE" if form == "grade" else "AB"
+        tops = [(x, log_probs[opened.encode([x])[0][0]]) for x in letters]
+        stated = [{"token": token, "logprob": number} for token, number in tops]
+        content = {"content": [{"token": "A", "top_logprobs": stated}]}
+        return {"choices": [{"message": {"content": "A"}, "logprobs": content}]}
+
+    monkeypatch.setattr(stub, "answer", answer)
+    judged(world, f"{stub.url()},form={form}")
+    of_server = values(world)
+    judged(world, f"hf:toy,form={form}")
+    assert values(world) == [pytest.approx(x, abs=1e-4) for x in of_server]
 
 
 def judge_question(source: str, text: str) -> str:

@@ -72,7 +72,7 @@ def answer(connection: socket.socket, status: str = "200 OK", body: object = 1, 
 def asked(url: str, n: int = 1, read: Any = None, **given: Any) -> Iterator[tuple[int, Any]]:
     server = Server(url, **{"key": None, "seconds": 5.0, "retries": 0, "threads": 1, **given})
     requests = [{"n": number} for number in range(n)]
-    return server.answers("/p", requests, read or (lambda _, answer: answer))
+    return server.answers("/p", requests, read or (lambda _, answer: answer), len(requests))
 
 
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -148,7 +148,7 @@ def test_a_fault_of_what_makes_the_requests_is_raised() -> None:
     with listening(script) as (url, _):
         server = Server(url, key=None, seconds=5, retries=0, threads=3)
         with pytest.raises(ValueError, match="no more"):
-            [*server.answers("/p", requests(), lambda _, answer: answer)]
+            [*server.answers("/p", requests(), lambda _, answer: answer, 4)]
 
 
 def test_a_generator_that_is_closed_ends_at_once() -> None:

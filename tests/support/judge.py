@@ -32,7 +32,8 @@ FAULTS = {  # what a message says, by the name of the fault; `{}` is the right a
 READ = {
     "thought": "<think>hm</think>\n{}",
     "mark": "Score: {}/100",
-    "bold": "**{}**",
+    "bold": "**Answer: {}**",
+    "thoughts": "it is good.</think>{}",
     "line": "{}.\n",
 }
 
