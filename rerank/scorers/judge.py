@@ -166,7 +166,7 @@ class Judge(Estimator):
             values[name] = question.parts.get(name, [])
         values["source"] = question.parts.get("source", "")
         references = question.parts.get("references", []) if self.settings.reference else []
-        values["reference"] = question.parts.get("reference", next(iter(references), ""))  # type: ignore[call-overload]
+        values["reference"] = question.parts.get("reference", next(iter(references), ""))
         return self.template.rendered(values, self.option)
 
     # Answers
@@ -198,7 +198,7 @@ class Judge(Estimator):
         unknown: dict[bytes, list[Wording]] = {}
         for prompt in dict.fromkeys(prompts):
             answer = unpacked(self._store.get(prompt.key) or b"")
-            if answer is None:
+            if answer is None or answer.get("cut", math.inf) < self.model.tokens:
                 unknown.setdefault(prompt.key, []).append(prompt)
             else:
                 known[prompt] = answer
@@ -265,7 +265,7 @@ class Judge(Estimator):
             said = "was cut off" if answer.get("cut") else shown(answer["text"].encode())
             cure = "give tokens=N" if answer.get("cut") else "give another form=, prompt= or model="
             raise ServerError(
-                f"gives nothing that can be read: the first {counts.asked} answers, the last of "
+                f"gives nothing that can be read: the first {HOPELESS} answers, the last of "
                 f"which {said}; {cure}"
             )
 

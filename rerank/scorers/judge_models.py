@@ -36,12 +36,12 @@ _MOST_CHARACTERS = 1 << 16  # of an answer
 class Answer(TypedDict, total=False):
     """An answer as it is kept: its text, tokens read and written, and the expected value, if known.
 
-    cut: whether it was cut off; missing: the share of the probability that is on none of the
-    possible answers.
+    cut: most tokens that it might have, where it was cut off; missing: the share of the probability
+    that is on none of the possible answers.
     """
 
     text: str
-    cut: bool
+    cut: int
     read: int
     written: int
     value: float
@@ -69,8 +69,8 @@ Heard: TypeAlias = Callable[[Wording, Answer], None]
 class ChatModel:
     """A model behind a server of chats; UsageError or ValueError for settings that do not fit.
 
-    draws: whether equal questions of several passes have answers of their own; varies: whether a
-    second try may have another answer.
+    tokens: most of an answer; draws: whether equal questions of several passes have answers of
+    their own; varies: whether a second try may have another answer.
     """
 
     varies = True
@@ -91,10 +91,10 @@ class ChatModel:
         self._request: dict[str, object] = {
             "model": own.model,
             "temperature": float(self.draws) if own.temperature is None else own.temperature,
-            "max_tokens": own.tokens or self._form.tokens,
         }
         if own.form in ("grade", "pair") and not self.draws:
             self._request |= {"logprobs": True, "top_logprobs": _TOP}
+        self.tokens = own.tokens or self._form.tokens
         self._schema = own.schema and self._form.schema is not None
         self.facts = "chat", own.form, self._request, self._schema, sorted(self._extra.items())
 
@@ -117,7 +117,8 @@ class ChatModel:
         return self._server.answers("/chat/completions", map(request, prompts), read, n)
 
     def _of(self, prompt: Wording) -> dict[str, object]:
-        request = {**self._request, "messages": [{"role": "user", "content": prompt.text}]}
+        request = {**self._request, "max_tokens": self.tokens}
+        request["messages"] = [{"role": "user", "content": prompt.text}]
         if prompt.number or prompt.again:
             request["seed"] = 2 * prompt.number + prompt.again
         if self._schema and self._form.schema is not None:
@@ -143,7 +144,8 @@ class ChatModel:
         end, text = choice.get("finish_reason"), content or ""
         cut = end == "length" or len(text) > _MOST_CHARACTERS
         text = "" if cut or end == "content_filter" else self._server.redacted(text)
-        kept = Answer(text=text.encode(errors="replace").decode(), **({"cut": True} if cut else {}))
+        kept = Answer(text=text.encode(errors="replace").decode())
+        kept |= Answer(cut=self.tokens) if cut else Answer()
         for key, name in (("read", "prompt_tokens"), ("written", "completion_tokens")):
             count = usage.get(name) if isinstance(usage, dict) else None
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53:
@@ -184,7 +186,7 @@ class LocalModel:
         from lm.causal_folder import folder_digest
 
         self._option, self._folder, self._form = option, Path(folder), FORMS[own.form]
-        self._tokens = own.tokens or self._form.tokens
+        self.tokens = own.tokens or self._form.tokens
         self.machine: Mapping[str, Any] = {}  # of `open_models`
         self._engine: CausalEngine | None = None
         if not self._folder.is_dir():
@@ -195,7 +197,7 @@ class LocalModel:
     def facts(self) -> tuple[object, ...]:
         """What answers depend on: model and arithmetic."""
         arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
-        return "folder", self._form.name, self._digest, self._tokens, arithmetic
+        return "folder", self._form.name, self._digest, arithmetic
 
     def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
         """The answer to each prompt, with its number; heard: called with each."""
@@ -263,7 +265,7 @@ class LocalModel:
                 f"{self._folder}: the template of chats of its tokenizer fails: "
                 f"{' '.join(str(fault).split())}; copy the tokenizer from the model's own folder"
             ) from None
-        if len(tokens) + (8 if self._form.answers else self._tokens) > model.positions:
+        if len(tokens) + (8 if self._form.answers else self.tokens) > model.positions:
             raise RerankError(
                 f"{self._option}: a question has {len(tokens):,} tokens, the model "
                 f"{model.positions:,} positions; show fewer sentences, or give tokens="
@@ -280,14 +282,15 @@ class LocalModel:
             written = model.generate(
                 given,
                 attention_mask=torch.ones_like(given),
-                max_new_tokens=self._tokens,
+                max_new_tokens=self.tokens,
                 do_sample=False,
                 eos_token_id=end,
                 pad_token_id=end,
             )[0, len(ids) :].tolist()
         ended = bool(written) and written[-1] == end
         text = tokenizer.decode(written, skip_special_tokens=True) if ended else ""
-        return Answer(text=text, read=len(ids), written=len(written))
+        cut = Answer() if ended else Answer(cut=self.tokens)
+        return Answer(text=text, read=len(ids), written=len(written)) | cut
 
 
 def question_in_tokens(model: CausalModel, text: str) -> list[int]:
@@ -328,7 +331,7 @@ def unpacked(data: bytes) -> Answer | None:
         stored = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    kinds = {"text": str, "cut": bool, "read": int, "written": int, "value": float}
+    kinds = {"text": str, "cut": int, "read": int, "written": int, "value": float}
     kinds["missing"] = float
     if not (isinstance(stored, dict) and isinstance(stored.get("text"), str)):
         return None

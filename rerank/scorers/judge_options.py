@@ -147,7 +147,17 @@ class JudgeSettings:
 
 
 KEYS = key_table(JudgeSettings)
-NOT_ASKED = {"price", "budget", "parallel", "timeout", "retries", "key_env", "insecure", "prompt"}
+NOT_ASKED = {
+    "price",
+    "budget",
+    "parallel",
+    "timeout",
+    "retries",
+    "key_env",
+    "insecure",
+    "prompt",
+    "tokens",
+}
 OF_SCORERS = {key: KEYS[key] for key in KEYS if key != "reference"}
 _OF_LISTS = {"before", "window", "stride", "top", "margin", "source-before", "source-after"}
 OF_METRICS = {key: KEYS[key] for key in KEYS if key not in _OF_LISTS}

@@ -72,7 +72,7 @@ class Question(NamedTuple):
     parts: all else that a request has, by name; place: of the sentence, for messages.
     """
 
-    parts: Mapping[str, object]
+    parts: Mapping[str, Any]
     texts: Sequence[str]
     chosen: Sequence[int]
     place: str = ""

@@ -154,6 +154,10 @@ def test_a_run_ends_where_nothing_can_be_read(world: World, stub: JudgeStub) -> 
     )
     assert "give tokens=N; its 4" in found.err
     assert stub.asked.total() <= 42
+    stub.asked.clear()
+    world.ok(f"{command} --scorer j=judge:{stub.url()},tokens=99")  # those that were cut, again
+    world.ok(f"{command} --scorer j=judge:{stub.url()},tokens=9")
+    assert stub.asked.total() == 43
 
 
 @pytest.mark.parametrize("name", READ)
@@ -497,4 +501,5 @@ def judge_question(source: str, text: str) -> str:
     from rerank.scorers.judge_forms import TEMPLATE
 
     last = next(x for x in TEMPLATE.read_text().splitlines() if x.startswith("How well"))
+    last = last.replace("{{ well }}", "say what the source says, in good language")
     return f"Source:\n{source}\n\nTranslation to judge:\n{text}\n\n{last}\n\nAnswer: "
