@@ -141,12 +141,13 @@ def marked(text: str, errors: Sequence[Mapping[str, str]]) -> list[tuple[str, st
     """
     spans, behind = list[tuple[int, int, str]](), list[tuple[str, str]]()
     for error in errors:
-        kind = f"{error['severity']}, {error['category']}"
-        begin, end = (at := text.find(error["span"])), at + len(error["span"])
-        if begin < 0 or begin == end or any(begin < b and a < end for a, b, _ in spans):
-            behind.append((kind, f"“{error['span']}”" if error["span"] else "…"))
+        kind, words = f"{error['severity']}, {error['category']}", error["span"]
+        places = (m.span() for m in re.finditer(re.escape(words), text)) if words else ()
+        free = (x for x in places if all(x[1] <= a or b <= x[0] for a, b, _ in spans))
+        if (place := next(free, None)) is None:
+            behind += [("", " "), (kind, f"“{words}”" if words else "…")]
         else:
-            spans.append((begin, end, kind))
+            spans.append((*place, kind))
     parts, at = list[tuple[str, str]](), 0
     for begin, end, kind in sorted(spans):
         parts += [("", text[at:begin]), (kind, text[begin:end])]
