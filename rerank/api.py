@@ -73,7 +73,7 @@ from rerank.runs.options import (
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run
 from rerank.runs.search import SEARCH, Scorers, SearchOptions
-from rerank.scorers import PlainScorer, Scorer
+from rerank.scorers import AnyScorer
 from rerank.scorers.agreement import (
     AGREEMENT,
     starts,
@@ -104,8 +104,9 @@ class Reranker:
     weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; {} for
     the choice by agreement of documents without scores, or by votes alone (`search="mbr"`), as
     the shell chooses without `--weights`; scorers: functions or objects that score candidates
-    (`rerank.scorers.Scorer`), by feature name; lm: folders of language models, by feature name,
-    with their keys as in the shell, or `rerank.scorers.model_options.LanguageModelOption`;
+    (`rerank.scorers.Scorer`), or values of `--scorer` such as "judge:…", by feature name; lm:
+    folders of language models, by feature name, with their keys as in the shell, or
+    `rerank.scorers.model_options.LanguageModelOption`;
     sparse: weights of features that a candidate may lack. `TypeError` for an option that
     `rerank decode` does not have.
     """
@@ -115,7 +116,7 @@ class Reranker:
         self,
         weights: WeightsLike,
         *,
-        scorers: Mapping[str, Scorer | PlainScorer] | None = None,
+        scorers: Mapping[str, AnyScorer] | None = None,
         lm: Mapping[str, LanguageModel] | None = None,
         sparse: Mapping[str, float] | None = None,
         search: str = "auto",
@@ -127,9 +128,11 @@ class Reranker:
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         values = _weights(weights, sparse or {}, notices)
         if not (values.dense or values.sparse):  # as the shell without a weights file
-            alone = not (chosen.uniform or scorers or lm) and default is None
+            features = replace(scoring.features, scorer=_entries(scorers or {}))
+            beside = {n: (w,) for n, w in features.beside_agreement.items()}
+            weighed = all(name in beside for name in scorers or {})
+            alone = weighed and not (chosen.uniform or lm) and default is None
             if alone:
-                beside = {n: (w,) for n, w in scoring.features.beside_agreement.items()}
                 values = replace(values, dense={AGREEMENT: (1.0,), **beside})
             if alone or chosen.uniform:
                 name, default = "", default or 0.0
@@ -323,7 +326,7 @@ def tune(
     start: WeightsLike | None = None,
     features: Sequence[str] = (),
     range: Mapping[str, tuple[float | None, float | None]] | None = None,
-    scorers: Mapping[str, Scorer | PlainScorer] | None = None,
+    scorers: Mapping[str, AnyScorer] | None = None,
     lm: Mapping[str, LanguageModel] | None = None,
     search: str = "auto",
     **options: Any,
@@ -627,7 +630,7 @@ class _Scoring:
 
     def open(
         self,
-        scorers: Mapping[str, Scorer | PlainScorer],
+        scorers: Mapping[str, AnyScorer],
         lm: Mapping[str, LanguageModel],
         notices: Notices,
         provenance: Mapping[str, object] = MappingProxyType({}),
@@ -645,10 +648,16 @@ class _Scoring:
         named = [model.as_tuned(provenance) for model in named]
         added = tuple((name, name) for name in scorers)
         check_scorers(replace(self.features, lm=tuple(named), scorer=added, agreement=False))
-        options = replace(self.features, lm=tuple(named))
+        options = replace(self.features, lm=tuple(named), scorer=_entries(scorers))
         opened, _ = open_scorers(options, self.machine, notices)
-        opened.plugins = [PluginScorer(name, scorer) for name, scorer in scorers.items()]
+        others = [PluginScorer(n, x) for n, x in scorers.items() if not isinstance(x, str)]
+        opened.plugins = [*opened.plugins, *others]
         return opened
+
+
+def _entries(scorers: Mapping[str, AnyScorer]) -> tuple[tuple[str, str], ...]:
+    """The scorers that are given as in the shell."""
+    return tuple((name, entry) for name, entry in scorers.items() if isinstance(entry, str))
 
 
 @record

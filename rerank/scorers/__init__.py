@@ -42,3 +42,7 @@ class Scorer(Protocol):
     def score(self, document: Document) -> Scores:
         """Scores of all candidates of a document."""
         ...
+
+
+AnyScorer: TypeAlias = "Scorer | PlainScorer | str"
+"""A scorer in Python: an object, a function, or a value of `--scorer`."""

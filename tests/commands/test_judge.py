@@ -17,6 +17,7 @@ import pytest
 from support.judge import FAULTS, READ, JudgeStub, opinion, shown
 from support.world import DECODE, EVALUATE, ROOT, TUNE, World
 
+from rerank import Document, Reranker
 from rerank.report.page import marked
 from rerank.scorers.judge_forms import FORMS, aggregated, errors_of
 
@@ -427,6 +428,16 @@ def test_the_page_of_judges_can_be_followed(
     for line in "".join(blocks).replace("\\\n", " ").splitlines():
         world.ok(line.replace("http://127.0.0.1:8000/v1", server).removeprefix("rerank "))
     assert "<mark>" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_python_takes_a_judge_as_the_shell_does(world: World, stub: JudgeStub) -> None:
+    document = Document("d", [[(x, {}) for x in t] for t in TEXTS], side={"source": ["x"] * 4})
+    (found,) = Reranker({}, scorers={"j": f"judge:{stub.url()}"}).decode([document])
+    assert stub.asked.total() == 9
+    (alone,) = Reranker({"j": 1.0}, scorers={"j": f"judge:{stub.url()}"}).decode([document])
+    assert alone.texts == tuple(max(texts, key=opinion) for texts in TEXTS)
+    assert stub.asked.total() == 9
+    assert len(found.texts) == 4
 
 
 def test_context_is_shown(world: World, stub: JudgeStub) -> None:
