@@ -5,7 +5,11 @@
 The names are loaded when they are used.
 """
 
+import sys
 from typing import TYPE_CHECKING
+
+if sys.platform == "win32":  # its signals, locks and renames are others
+    raise SystemExit("rerank runs on Linux and macOS; on Windows run it in WSL")
 
 from rerank.files.signature import __version__ as __version__
 

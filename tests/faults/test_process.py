@@ -6,12 +6,14 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.world import DECODE, EVALUATE, TUNE, World
+from support.world import DECODE, EVALUATE, ROOT, TUNE, World
 
 LOCALES: list[dict[str, str]] = [
     {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "1"},
@@ -169,3 +171,10 @@ def test_96_the_clock_changes_no_byte_of_the_output(
         world.ok(f"{TUNE} -q")
         found.append([world.content(name) for name in ("out", "out.gz", "tuned.json")])
     assert found[0] == found[1]
+
+
+def test_windows_is_refused_in_a_line() -> None:
+    code = "import sys; sys.platform = 'win32'; import rerank"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    line = "rerank runs on Linux and macOS; on Windows run it in WSL\n"
+    assert (done.returncode, done.stderr) == (1, line)
