@@ -28,7 +28,7 @@ from lm.side_information import KINDS, information_of, is_causal
 from lm.vocabulary import START
 from lm.zoo import ZOO
 
-Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
+Dropout = Callable[[Tensor], Tensor]  # of values (N, D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,11 +203,11 @@ class DocumentLM(nn.Module):
     # All positions at once
 
     def unroll(
-        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x, _: x
+        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x: x
     ) -> ReadSentences:
         """Packed sentences read in their contexts (B rows in the caller's order)."""
         positions = batch.positions
-        projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
+        projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
         state, values = self.before(contexts.take(batch.order)), None
         share: Share = None
         if self.fusion.asks:
@@ -252,7 +252,7 @@ class DocumentLM(nn.Module):
         return self.context.word_values(prepared, positions.context, prefixes)
 
     def features(
-        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
+        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x: x
     ) -> Tensor:
         """Output features (N, R) of all positions of sentences in their contexts."""
         positions = read.positions
@@ -271,9 +271,9 @@ class DocumentLM(nn.Module):
             return self.context.word_values(prepared, positions.context, query)
 
         def words() -> Tensor:
-            return dropout(self.embedding(positions.words), positions)
+            return dropout(self.embedding(positions.words))
 
-        h, c = self.fusion.output(dropout(read.hidden, positions), value, words)
+        h, c = self.fusion.output(dropout(read.hidden), value, words)
         return self.head.at_positions(self.head.features(h, c), positions)
 
 

@@ -4,7 +4,7 @@ A segment has up to L sentences from each of B documents. All L · B sentences a
 the hidden states do not depend on the context, and where the context does not depend on hidden
 states; else B sentences are.
 
-Training adds noise: dropout of numbers, words and weights, contexts missing or corrupted. Rates are
+Training adds noise: dropout of numbers, contexts missing or corrupted. Rates are
 of what is dropped. What is kept is divided by 1 − rate, so that expectations stay. All noise is a
 function of generators; a `Noise` serves a single update. At test time the sentences before are
 candidates of a k-best list. A model that has read nothing but clean text in training trusts their
@@ -13,8 +13,7 @@ words too much: contexts may be taken from sentences that are corrupted as machi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -22,14 +21,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from lm.backend import on_device
 from lm.corpus import Corpus, PackedBatch, Segment
 from lm.model import DocumentLM
-from lm.recurrences import Recurrence
 from lm.sentences import Positions, ReadSentences, Rows
-from lm.vocabulary import START
 
 # shares of the words of a corrupted sentence: words are dropped and moved, as in the noise of
 # Lample et al. 2018 (https://arxiv.org/abs/1711.00043), and replaced, as wrong translations are
@@ -93,31 +90,16 @@ class Noise:
     """Training noise of an update.
 
     dropout: rate for single numbers of inputs and output features; context_dropout: for whole
-    contexts; locked_dropout: for columns of a sentence's inputs and output features, the same for
-    all its words (Gal & Ghahramani 2016, https://arxiv.org/abs/1512.05287). words: (V,) factors of
-    the words' embeddings, from `word_factors`; None: all are 1. corruption: of the sentences that
-    contexts are taken from.
+    contexts. corruption: of the sentences that contexts are taken from.
     """
 
     dropout: float
     context_dropout: float
     generator: torch.Generator
-    locked_dropout: float = 0.0
-    words: Tensor | None = None
     corruption: Corruption | None = None
 
-    def inputs(self, embedded: Tensor, positions: Positions) -> Tensor:
-        """Embeddings (N, K) of the words at the positions, with noise."""
-        if self.words is not None:
-            embedded = embedded * self.words[positions.words, None]
-        return self.features(embedded, positions)
-
-    def features(self, x: Tensor, positions: Positions) -> Tensor:
-        """Values (N, D) at the positions, with dropout of columns and of single numbers."""
-        if self.locked_dropout:
-            shape = len(positions.last), x.shape[1]
-            mask = dropout_mask(shape, self.locked_dropout, self.generator)
-            x = x * mask[positions.context]
+    def features(self, x: Tensor) -> Tensor:
+        """Values (N, D), with dropout of single numbers."""
         if self.dropout == 0.0:
             return x
         keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout
@@ -137,50 +119,6 @@ def generator_of(seed: int, *numbers: int, device: torch.device | str = "cpu") -
 
 
 WITHOUT_NOISE = Noise(0.0, 0.0, torch.Generator())
-
-
-def dropout_mask(shape: tuple[int, ...], rate: float, generator: torch.Generator) -> Tensor:
-    """Factors of inverted dropout: 0 with probability `rate`, else 1 / (1 − rate)."""
-    keep = torch.rand(shape, generator=generator, device=generator.device) >= rate
-    return keep / (1 - rate)
-
-
-def word_factors(words: int, rate: float, generator: torch.Generator) -> Tensor | None:
-    """Factors (V,) that drop the embeddings of whole words for an update; None at rate 0.
-
-    The embedding dropout of Merity et al. 2018 (https://arxiv.org/abs/1708.02182, §4.3), but
-    for `<s>`, without which all sentences of the update would lack their first input.
-    """
-    if rate == 0.0:
-        return None
-    factors = dropout_mask((words,), rate, generator)
-    factors[START] = 1.0
-    return factors
-
-
-@contextmanager
-def dropped_weights(model: nn.Module, rate: float, generator: torch.Generator) -> Iterator[None]:
-    """Hidden-to-hidden matrices W of all recurrences are W ∘ mask inside, and W again after it.
-
-    Merity et al. 2018 (https://arxiv.org/abs/1708.02182), §2. The mask of an update serves all its
-    time steps. The forward and the backward pass belong inside; gradients are those of W after it:
-    d/dW = mask ∘ d/d(W ∘ mask).
-    """
-    parts = model.modules() if rate else ()
-    matrices = [m for part in parts if isinstance(part, Recurrence) for m in part.recurrent]
-    whole = [matrix.detach().clone() for matrix in matrices]
-    masks = [dropout_mask(tuple(matrix.shape), rate, generator) for matrix in matrices]
-    with torch.no_grad():
-        for matrix, mask in zip(matrices, masks, strict=True):
-            matrix.mul_(mask)
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for matrix, kept, mask in zip(matrices, whole, masks, strict=True):
-                matrix.copy_(kept)
-                if matrix.grad is not None:
-                    matrix.grad.mul_(mask)
 
 
 Grid: TypeAlias = NDArray[np.int64]  # (L, B) sentences of a segment, −1 where there is none
@@ -274,7 +212,7 @@ class _SegmentReader:
         if model.fusion.hidden_depends_on_context:
             _, summary = self._unrolled(chosen, batch, None)
             true, noisy, contexts = self._contexts(grid, contexts, summary)
-            sentences = model.unroll(batch, noisy, self.noise.inputs)
+            sentences = model.unroll(batch, noisy, self.noise.features)
         else:
             null = model.context.start(len(batch.order))
             sentences, summary = self._unrolled(chosen, batch, null)
@@ -344,7 +282,7 @@ class _SegmentReader:
         def unrolled(batch: PackedBatch, contexts: Rows | None) -> ReadSentences:
             if contexts is None:
                 return ReadSentences.unread(batch.positions)
-            return model.unroll(batch, contexts, self.noise.inputs)
+            return model.unroll(batch, contexts, self.noise.features)
 
         if self.corruption is None:
             sentences = unrolled(batch, contexts)

@@ -127,19 +127,11 @@ class Settings:
         "Validations without a new best after which training ends; 0 goes on",
         range=(0, _MOST),
     )
-    accumulate: int = _number(1, "Batches of segments whose gradients are added up to one update")
     initialisation: str = setting(
         "own",
         "Initial weights: each part's own, or Glorot-uniform for every matrix and vector",
         choices=("own", "glorot"),
         flag="--init",
-    )
-    locked_dropout: float = _rate(
-        0.0, "Dropout rate there with one mask for all words of a sentence (variational)"
-    )
-    word_dropout: float = _rate(0.0, "Share of the words whose embedding an update leaves out")
-    weight_dropout: float = _rate(
-        0.0, "Dropout rate of the weights from hidden state to hidden state"
     )
     context_noise: float = _rate(
         0.0,
@@ -149,14 +141,6 @@ class Settings:
         "Not with models without context.",
         most=1,
         strong=0.2,
-    )
-    auxiliary_weight: float = setting(
-        1.0,
-        "Factor of a model's own second loss\n\n"
-        "That of a sentence level (hrnnlm) or of relations (dclm-auxiliary), where it is "
-        "added to that of the words.",
-        range=(0, 1000),
-        above=True,
     )
     averaging: float = _rate(
         0.0,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -30,7 +30,7 @@ from lm.evaluation import LogNormalisers, perplexity, sentence_level_nats
 from lm.heads import Head
 from lm.model import DocumentLM
 from lm.objective import NoiseDistribution
-from lm.reading import Corruption, Noise, Reading, dropped_weights, generator_of, read, word_factors
+from lm.reading import Corruption, Noise, Reading, generator_of, read
 from lm.sentences import Rows
 from lm.training.optimisers import (
     OPTIMISERS,
@@ -227,7 +227,7 @@ class Trainer:
         on_device = torch.from_numpy(counts).to(self.device)
         objective = OBJECTIVES[settings.objective]
         self.objective = objective.create(model.head, on_device, settings.negatives)
-        self.updates_per_epoch = sum(1 for _ in self._updates(0))
+        self.updates_per_epoch = sum(1 for _ in self._segments(0))
         self._clock = 0.0
         self._validation_seconds: float | None = None  # of the last one
         self.enter(self.progress.stage)
@@ -261,22 +261,19 @@ class Trainer:
         tables = {config.vocabulary, config.source_words}
         optimisers = {"optimiser": row.create(dense, rate, settings.weight_decay, tables)}
         if sparse:
-            divisor = self.streams * settings.accumulate
-            optimisers["sparse"] = row.sparse(sparse, row.sparse_rate * rate, divisor)
+            optimisers["sparse"] = row.sparse(sparse, row.sparse_rate * rate, self.streams)
         return optimisers
 
-    def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
-        """The segments of each update of an epoch."""
+    def _segments(self, epoch: int) -> Iterator[Segment]:
+        """The segments of an epoch, each of an update."""
         settings = self.settings
-        segments = SEGMENTS[settings.segments](
+        return SEGMENTS[settings.segments](
             self.train,
             streams=self.streams,
             length=self.length,
             seed=settings.seed,
             epoch=epoch,
         )
-        while group := tuple(islice(segments, settings.accumulate)):
-            yield group
 
     def run(self, began: float | None = None) -> Iterator[Validation | None]:
         """Train to the end of the budget: an item after every update, a report if it validated.
@@ -289,8 +286,8 @@ class Trainer:
         progress.reported += self._tick()
         while not progress.finished:
             epoch = progress.epoch
-            for segments in islice(self._updates(epoch), progress.position, None):
-                self._update(segments)
+            for segment in islice(self._segments(epoch), progress.position, None):
+                self._update(segment)
                 self._tick()
                 yield self._after_update()
                 if progress.finished:
@@ -348,7 +345,7 @@ class Trainer:
             return self.settings.epochs * each
         return max(1, round(words * each / (len(self.train.tokens) + self.train.n_sentences)))
 
-    def _update(self, segments: Sequence[Segment]) -> None:
+    def _update(self, segment: Segment) -> None:
         """One update of the weights; contexts and progress move on."""
         settings, progress = self.settings, self.progress
         processes = self.processes
@@ -356,27 +353,21 @@ class Trainer:
         number = progress.update * processes.number + processes.rank
         generator = generator_of(settings.seed, number, device=self.device)
         noise = self._noise(generator, number)
-        active, nats, predictions = sum(segment.active for segment in segments), 0.0, 0.0
+        nats, predictions = 0.0, 0.0
         self.model.train()
         self.model.zero_grad(set_to_none=True)
         # what autocast leaves in float32 is rounded less by TF32 than the rest by bfloat16
         tf32 = settings.precision == "bfloat16"
-        with (
-            cuda_products(self.device, tf32=tf32),
-            dropped_weights(self.model, settings.weight_dropout, generator),
-        ):
-            for segment in segments:
-                shared = Segment(segment.sentences[:, share], segment.begins[share])
-                if not shared.active:
-                    continue
+        shared = Segment(segment.sentences[:, share], segment.begins[share])
+        if shared.active:
+            with cuda_products(self.device, tf32=tf32):
                 reading, loss, segment_nats = self._loss(shared, noise)
                 if loss.requires_grad:
-                    torch.autograd.backward(loss / active)
-                self.contexts = reading.contexts.detach()
-                nats += float(segment_nats.detach())
-                targets = reading.targets
-                ends = self.stage.words and self.model.head.predicts_end
-                predictions += len(targets) if ends else int((targets != END).sum())
+                    torch.autograd.backward(loss / segment.active)
+            self.contexts = reading.contexts.detach()
+            nats, targets = float(segment_nats.detach()), reading.targets
+            ends = self.stage.words and self.model.head.predicts_end
+            predictions = len(targets) if ends else int((targets != END).sum())
         self._step()
         nats, predictions = processes.totals(nats, predictions)
         progress.nats += nats
@@ -398,8 +389,6 @@ class Trainer:
             settings.dropout,
             settings.context_dropout,
             generator,
-            locked_dropout=settings.locked_dropout,
-            words=word_factors(self.model.config.vocabulary, settings.word_dropout, generator),
             corruption=corruption,
         )
 
@@ -415,7 +404,7 @@ class Trainer:
             each = self.objective(reading.features, reading.targets, noise.generator)
         loss = (each / reading.lengths.clamp(min=1) if model.head.averaged else each).sum()
         if stage.sentences:
-            loss = loss + self.settings.auxiliary_weight * reading.auxiliary_loss
+            loss = loss + reading.auxiliary_loss
         return reading, loss, each.sum()
 
     def _step(self) -> None:

@@ -56,7 +56,6 @@ SAVE_SECONDS = 300.0
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 AVERAGING_BYTES = 4  # for each parameter: its average
 EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
-WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
 
 
 def train_lm(options: TrainLmOptions) -> Validation | None:
@@ -335,7 +334,7 @@ def _settings(options: TrainLmOptions, values: Mapping[str, Any], model: Documen
 
     noise_words, explicit = OBJECTIVES[values["objective"]].samples, options.given
     _check_use(options, values, model, noise_words)
-    changed: dict[str, Any] = dict.fromkeys(() if model.recurrence.width else WORD_NOISE, 0.0)
+    changed: dict[str, Any] = {} if model.recurrence.width else {"dropout": 0.0}
     if "context_dropout" not in explicit and model.context.carries_state:
         changed["context_dropout"] = 0.0
     if noise_words:
@@ -376,7 +375,7 @@ def _check_use(
         (not head.predicts_end, "backward", f"{name} predicts bags of words, which have no order"),
         (numbers, "reverse_documents", counted),
         (not model.fusion.uses_context, "reverse_documents", unread),
-        *((stateless, noise, f"{name} has no states of words") for noise in WORD_NOISE),
+        (stateless, "dropout", f"{name} has no states of words"),
         (model.order == 0, "context_noise", f"{name} reads no target context"),
         (levels == "context" and not context.added_parameters(), "levels", added),
         (levels == "context" and scratch, "levels", random, "give --from DIR"),
@@ -384,11 +383,6 @@ def _check_use(
         (
             levels == "two-step" and context.training_information,
             *("levels", one_level, "choose together or separate"),
-        ),
-        (words_alone, "auxiliary_weight", f"{name} is trained by the loss of the words alone"),
-        (
-            levels == "two-step",
-            *("auxiliary_weight", "with --levels two-step the losses are not added"),
         ),
         (noise_words and not head.sampled, "objective", all_words),
         (noise_words and no_noise, "objective", without_noise, "give a number, or leave it out"),

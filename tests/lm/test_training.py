@@ -119,18 +119,17 @@ def interrupted(
 
 
 # One update
-def gradients(trainer: Trainer, *, first: int = 1) -> dict[str, Tensor]:
-    """Of −log p summed over the first segments of the epoch, each of which begins a document."""
+def gradients(trainer: Trainer) -> dict[str, Tensor]:
+    """Of −log p of the first segment of the epoch, which begins a document."""
     model, settings = trainer.model, trainer.settings
     parts = SEGMENTS["independent"](
         trainer.train, streams=1, length=settings.segment, seed=settings.seed, epoch=0
     )
     model.zero_grad()
-    for _, part in zip(range(first), parts, strict=False):
-        reading = read(model, trainer.train, part, model.context.start(1))
-        logits = reading.features @ model.head.weight().T + model.head.bias
-        log_p = torch.log_softmax(logits, dim=1)[range(len(logits)), reading.targets]
-        torch.autograd.backward(reading.auxiliary_loss - log_p.sum())
+    reading = read(model, trainer.train, next(parts), model.context.start(1))
+    logits = reading.features @ model.head.weight().T + model.head.bias
+    log_p = torch.log_softmax(logits, dim=1)[range(len(logits)), reading.targets]
+    torch.autograd.backward(reading.auxiliary_loss - log_p.sum())
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
@@ -145,13 +144,13 @@ def clipped(found: dict[str, Tensor], norm: float) -> dict[str, Tensor]:
         ("ccdclm", {"clip": 0.5, "weight_decay": 0.01}),
         ("hrnnlm", {"clip": 0.5, "levels": "separate"}),  # levels are clipped apart
         ("hrnnlm", {"clip": 0.5}),
-        ("ccdclm", {"clip": 0.0, "accumulate": 3}),  # one update of their mean gradient
+        ("ccdclm", {"clip": 0.0}),
     ],
 )
 def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[str, Any]) -> None:
     trainer = trainer_of(name, **changes)
     settings = trainer.settings
-    before, found = weights(trainer), gradients(trainer, first=settings.accumulate)
+    before, found = weights(trainer), gradients(trainer)
     next(trainer.run())
     apart = settings.levels == "separate"
     groups = [
@@ -161,7 +160,7 @@ def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[
         assert not settings.clip or math.hypot(*(float(g.norm()) for g in group.values())) > 0.5
         for place, g in (clipped(group, settings.clip) if settings.clip else group).items():
             moved = before[place] - trainer.model.get_parameter(place).detach()
-            expected = 0.1 * (g / settings.accumulate + settings.weight_decay * before[place])
+            expected = 0.1 * (g + settings.weight_decay * before[place])
             torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-6)
 
 
@@ -264,8 +263,7 @@ def noisy(name: str, shape: dict[str, Any] | None = None, **changes: Any) -> Cal
     return lambda: trainer_of(name, NOISY, shape=shape, **changes)
 
 
-REGULARISED = {"locked_dropout": 0.3, "word_dropout": 0.2, "weight_dropout": 0.4}
-REGULARISED |= {"context_noise": 0.6, "averaging": 0.5}
+REGULARISED = {"context_noise": 0.6, "averaging": 0.5}
 LIN: dict[str, Any] = {
     n: v for n, v in FAMILIES["lin"].recipes["paper"].items() if n in Settings.__slots__
 }
@@ -317,8 +315,8 @@ def test_every_kind_of_noise_and_every_seed_makes_another_run() -> None:
     assert [same(ended[0], other) for other in ended[1:]] == [True] + [False] * (1 + len(kinds))
 
 
-NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
-NEWER += [*REGULARISED, "auxiliary_weight"]
+NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "initialisation"]
+NEWER += REGULARISED
 
 
 def test_a_state_of_before_there_was_a_setting_is_resumed_with_its_default(tmp_path: Path) -> None:
@@ -381,7 +379,7 @@ def shared_trainer(name: str, processes: Processes, **changes: Any) -> Trainer:
     [
         ("codclm", {}),
         ("rnnlm-lin", {"optimiser": "adagrad"}),  # of sparse gradients
-        ("hrnnlm", {"levels": "two-step", "accumulate": 2}),
+        ("hrnnlm", {"levels": "two-step"}),
     ],
 )
 def test_two_processes_make_the_run_of_one(name: str, changes: dict[str, Any]) -> None:

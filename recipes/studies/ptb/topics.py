@@ -21,7 +21,7 @@ import math
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -44,7 +44,7 @@ from lm.corpus import (
     intern,
     segments,
 )
-from lm.reading import Noise, dropout_mask, generator_of
+from lm.reading import WITHOUT_NOISE, Noise, generator_of
 from lm.recurrences.gated import Peephole
 from lm.sentences import Rows
 from lm.side_information import SideText
@@ -151,13 +151,6 @@ class Task:
         return cls(corpus, topics, after)
 
 
-def dropped(noise: Noise | None) -> Callable[[Tensor], Tensor]:
-    """Dropout of single numbers; without noise the values themselves."""
-    if noise is None:
-        return lambda x: x
-    return lambda x: x * dropout_mask(tuple(x.shape), noise.dropout, noise.generator)
-
-
 class Predictor(nn.Module, ABC):
     """Base: p(T) = softmax(W h + b), with embeddings of the words and topics that are read."""
 
@@ -240,7 +233,7 @@ class SentenceLSTM(Predictor):
         self, task: Task, chosen: Topics, before: Rows, noise: Noise | None
     ) -> Predictions:
         """Those after B sentences side by side; the words are left out without noise."""
-        drop = dropped(noise)
+        drop = (noise or WITHOUT_NOISE).features
         batch = PackedBatch.of(task.corpus, chosen)
         sentence, inputs = batch.order[batch.rows], []
         if self.embedding is not None:
@@ -275,7 +268,7 @@ class BagNetwork(Predictor):
         """The sentences of a segment are one batch."""
         if self.embedding is None:
             raise TypeError("a bag has words")
-        drop = dropped(noise)
+        drop = (noise or WITHOUT_NOISE).features
         chosen = segment.sentences[segment.sentences >= 0]
         own = SideText(task.corpus.tokens, task.corpus.sentences).take(chosen)
         words, begins = (torch.from_numpy(x.astype(np.int64)) for x in (own.tokens, own.sentences))

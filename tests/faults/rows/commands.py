@@ -15,7 +15,7 @@ SIZES = {
     **{"embed": 0, "hidden": -1, "layers": 65, "vocab": 0, "epochs": 0, "minutes": 0},
     **{"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1},
     **{"hash-size": 0, "topics-number": 0, "thought": 0, "averaging": -1},
-    **{"locked-dropout": 1, "word-dropout": -0.1, "weight-dropout": 0.96, "context-noise": 1.1},
+    **{"context-noise": 1.1},
 }
 FAMILY = "rlm-bow-lf-N with N from 1 to 100"
 MISUSED = (

@@ -29,8 +29,6 @@ reverse-documents | rnnlm | --reverse-documents | --reverse-documents: rnnlm rea
 levels | ccdclm | --levels two-step | this model has no sentence level; leave
 channel | codclm | --reverse | --reverse: codclm has no attention over the words of one source sentence, which a channel needs
 levels-of-no-document | ccdclm | --levels context | ccdclm adds no document context to another model; leave
-auxiliary-weight | dclm | --auxiliary-weight 2 | 2: dclm is trained by the loss of the words
-auxiliary-weight-later | hrnnlm --levels two-step | --auxiliary-weight 2 | losses are not added
 relation-classifier | dclm | --relation-classifier mlp | no classifier .*'mlp'
 hash-size | codclm | --hash-size 99 | has no hashed features, found a size 99
 passages-across | codclm --passages 2 | --across-documents | --passages 2: the last sentence
