@@ -1,7 +1,7 @@
 """`rerank list`: the models, scorers, decoders, metrics and formats that there are.
 
 Rows of built-in members come from light tables; entry points of other packages are listed by
-name and package, and not loaded. Only counting the parameters of models needs torch.
+name and package, and not loaded.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from lm.composition import Composition
 
 Row = dict[str, Any]
-LABELS_COUNTED = 8  # kinds of labels for which parameters are counted
 _HIDDEN = frozenset({"rng", "n_best", "start"})  # arguments whose options have other names
-_SIZES = ("embed", "hidden", "layers", "recurrence", "tied")  # that decide numbers of parameters
 
 
 @record
@@ -51,33 +49,14 @@ class ListOptions:
     form: str = form_option("text", "json")
 
 
-def list_models(options: ListOptions) -> None:
-    """Show the models of train-lm, and their numbers of parameters with its usual sizes.
-
-    Example:
-      rerank list models
-      rerank list models --format json
-    """
-    from lm.training.settings import STRONG
-
-    sizes: dict[str, Any] = {name: STRONG[name] for name in (*_SIZES, "vocabulary")}
-    layers = f"{sizes['layers']} {sizes['recurrence']} layer{'s' if sizes['layers'] > 1 else ''}"
-    note = (
-        f"number of parameters: with embed {sizes['embed']:,}, hidden {sizes['hidden']:,}, "
-        f"{layers}, {'tied' if sizes['tied'] else 'untied'} output layer, "
-        f"{sizes['vocabulary']:,} words and <unk>, <s>, </s>"
-    )
-    rows = [_counted(row, sizes) for row in _members("models")]
-    papers = {f"{of}: {x}": None for row in rows for of, x in row.get("recipes of", {}).items()}
-    recipes = ["Recipes of the papers (train-lm --recipe)", *papers]
-    _print(rows, options.form, [note, *recipes, "See also: rerank help lm"])
-
-
 def _listing(kind: str) -> Command:
     """The command that shows the members of a kind."""
 
     def show_members(options: ListOptions) -> None:
-        _print(_members(kind), options.form, [f"See also: rerank help {OPTIONS[kind]}"])
+        rows = _members(kind)
+        papers = {f"{of}: {x}": None for row in rows for of, x in row.get("recipes of", {}).items()}
+        recipes = ["Recipes of the papers (train-lm --recipe)", *papers] if papers else []
+        _print(rows, options.form, [*recipes, f"See also: rerank help {OPTIONS[kind]}"])
 
     example = f"Example:\n  rerank list {kind}\n  rerank list {kind} --format json"
     show_members.__doc__ = f"{_KINDS[kind][1].__doc__}\n\n{example}"
@@ -124,47 +103,6 @@ def _print(rows: Sequence[Row], form: str, notes: Sequence[str] = ()) -> None:
     for note in notes:
         lines += ["", *wrap(note, width, break_on_hyphens=False)]
     show("\n".join(lines))
-
-
-def _counted(row: Row, sizes: Mapping[str, Any]) -> Row:
-    """The row of a model with its number of parameters, which takes no memory to count.
-
-    sizes: vocabulary: words without `<unk>`, `<s>` and `</s>`. Where the equations of a model
-    decide a size, that is counted and told; a model that has none of these sizes has the reason in
-    place of a number. Of a family the first member is counted. Models of other packages are not
-    loaded.
-    """
-    if row["package"] is not None:
-        return row
-    from lm.composition import load
-    from lm.model import Config, DocumentLM, n_parameters
-    from lm.side_information import KINDS, LABELS, information_of
-    from lm.vocabulary import SPECIAL
-
-    name = str(row["name"])
-    family = name in MODELS.families
-    name = f"{name.removesuffix('N')}1" if family else name
-    composition = MODELS.builtin[name]
-    adapted, words = composition.adapted(sizes), sizes["vocabulary"]
-    beside: dict[str, Any] = {
-        KINDS[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else words)
-        for kind in information_of(load(composition.context))
-        if kind in KINDS
-    }
-    try:
-        config = Config(name, **{**adapted, **beside, "vocabulary": words + len(SPECIAL)})
-        model = DocumentLM.without_memory(config, MODELS.builtin)
-    except ValueError as fault:
-        return {**row, "number of parameters": None, "not counted": str(fault)}
-    changed = [
-        f"{size} {'its own' if value is None else value}"
-        for size, value in adapted.items()
-        if value != sizes[size]
-    ]
-    changed += [f"{name.replace('_', ' ')} {n:,}" for name, n in beside.items()]
-    changed += ["N 1"] * family
-    told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
-    return {**row, **told, "sizes": adapted}
 
 
 def _decoders() -> Iterable[Row]:
@@ -305,6 +243,7 @@ def _scorers() -> Iterable[Row]:
 
 
 def _models() -> Iterable[Row]:
+    """Show the models of train-lm: their parts, parameters, recipes, and exact decoders."""
     from lm.training.settings import FAMILIES, recipes_of
 
     models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
@@ -372,9 +311,6 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
 
 COMMAND = click.Group(
     "list",
-    commands=[
-        Command("models", ListOptions, list_models),
-        *(_listing(kind) for kind in _KINDS if kind != "models"),
-    ],
+    commands=[_listing(kind) for kind in _KINDS],
     help="Show what there is to choose from: built in, and from installed packages.",
 )

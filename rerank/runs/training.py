@@ -61,7 +61,7 @@ class ModelChoice:
     """Which model is trained, and where its values and its source side begin."""
 
     model: str = option(
-        "Language model; `rerank list models` shows what each is, and its number of parameters.",
+        "Language model; `rerank list models` shows what each is, and its parameters.",
         type=MemberName(MODELS),
     )
     recipe: str = option(

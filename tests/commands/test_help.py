@@ -297,15 +297,6 @@ def test_the_text_of_a_list_has_its_words_within_the_width_of_the_terminal(
         assert {row["name"], *row["options"], *row["source"].split()} <= {*text.split()}
 
 
-def test_numbers_of_parameters_are_those_of_the_formula(world: World) -> None:
-    found = {row["name"]: row for row in world.ok("list models --format json").json}
-    one = found["rnnlm"]
-    assert one["sizes"]["layers"] == 1
-    V, K, H = one["sizes"]["vocabulary"] + 3, one["sizes"]["embed"], one["sizes"]["hidden"]
-    assert one["sizes"]["tied"]
-    assert one["number of parameters"] == V * K + 4 * H * (K + H + 1) + H * K + V
-
-
 def test_two_packages_with_one_name_are_a_fault(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
