@@ -674,7 +674,7 @@ class _Reporting:
     """Options of `Reranker.report`."""
 
     measures: MeasureOptions = part(MeasureOptions, without=NOT_REPORTED)
-    page: Page = part(Page, without={"form", "out"})
+    page: Page = part(Page, without={"form", "out", "figures"})
 
 
 @record

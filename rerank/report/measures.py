@@ -20,7 +20,7 @@ from rerank.registry import ESTIMATORS, METRICS, attribute
 from rerank.runs.options import Messages, ReferenceFiles, form_option
 from rerank.scorers.judge_options import OF_METRICS
 from rerank.tuning.plan import refuse_repeated
-from rerank.values import FILE, SEED, TEXT, MemberName, Pair, Whole
+from rerank.values import FILE, FOLDER, SEED, TEXT, MemberName, Pair, Whole
 
 if TYPE_CHECKING:
     from rerank.metrics import TextMetric
@@ -260,6 +260,12 @@ class Page:
     )
     form: str = form_option("html", "json", help="A page for people, or its numbers for machines.")
     out: str = option("The page.", type=FILE, default="-")
+    figures: Path | None = option(
+        "Folder for figures for papers, as PDF and SVG: gains of documents, what features add.",
+        type=FOLDER,
+        default=None,
+        metavar="DIR",
+    )
 
 
 @record

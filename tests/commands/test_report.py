@@ -5,6 +5,7 @@ Its numbers have their origins in `tests/golden`. Traces are written by hand.
 
 import base64
 import hashlib
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -504,3 +505,26 @@ def test_held_out_figures_of_the_tuning_and_the_search_are_shown(traced: World) 
     assert "Tuned by mert; on documents that were held out, 20.50 ± 1.25 BLEU, −0.50 over" in text
     found = traced.ok(f"{REPORT} --summary s.json --format json").json["documents"]
     assert {(one["gap"], one["exact"], one["score_gain"]) for one in found} == {(0.5, False, 1.5)}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
+def test_figures_are_pdf_and_svg_whose_labels_are_no_markup(traced: World) -> None:
+    command = f"{REPORT} --out page.html --figures"
+    found = traced.ok(f"{command} figures")
+    assert "figure written to figures/gains.pdf" in found.err
+    files = {name: x for name, x in traced.files().items() if name.startswith("figures/")}
+    assert {*files} == {
+        f"figures/{name}.{form}" for name in ("gains", "features") for form in ("pdf", "svg")
+    }
+    assert all(
+        x.startswith(b"%PDF" if name.endswith("pdf") else b"<?xml") for name, x in files.items()
+    )
+    gains, features = (files[f"figures/{name}.svg"].decode() for name in ("gains", "features"))
+    assert "gain (BLEU points)" in gains
+    assert len(re.findall(r'<g id="patch_\d+">', gains)) >= 12  # a bar for each document
+    assert ">LM0<" in features
+    assert "&lt;b&gt;" in features
+    assert "<b>" not in features
+    traced.ok(f"{command} again")
+    for name, content in files.items():
+        assert traced.content(name.replace("figures/", "again/")) == content
