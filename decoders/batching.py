@@ -102,9 +102,7 @@ def run_batch(
     return [results[d] for d in range(len(searches))]
 
 
-def answer_all(
-    requests: Sequence[Sequence[tuple[DocumentProblem, Request]]],
-) -> list[list[Any]]:
+def answer_all(requests: Sequence[Sequence[tuple[DocumentProblem, Request]]]) -> list[list[Any]]:
     """Answers to each owner's requests, a call per class; a ScoreError has the owner's position."""
     groups: dict[tuple[type[DocumentProblem], type[Request]], list[tuple[int, int]]] = {}
     for owner, asked in enumerate(requests):

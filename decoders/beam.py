@@ -59,11 +59,7 @@ def greedy(problem: DocumentProblem) -> Steps[Path]:
 
 @batchable
 def beam(
-    problem: DocumentProblem,
-    *,
-    width: int | None,
-    n_best: int = 1,
-    threshold: float = math.inf,
+    problem: DocumentProblem, *, width: int | None, n_best: int = 1, threshold: float = math.inf
 ) -> Steps[list[Path]]:
     """The `n_best` highest-scoring paths among those whose prefixes all stayed in the beam.
 
@@ -278,12 +274,7 @@ def survivors(
 
 @batchable
 def random_beam(
-    problem: DocumentProblem,
-    *,
-    width: int,
-    alpha: float,
-    rng: np.random.Generator,
-    n_best: int = 1,
+    problem: DocumentProblem, *, width: int, alpha: float, rng: np.random.Generator, n_best: int = 1
 ) -> Steps[list[Path]]:
     """The best of `width` paths drawn by a beam with Gumbel noise at scale α.
 

@@ -104,12 +104,7 @@ def _exact_draws(
 
 
 def _particle_draws(
-    run: FilterRun,
-    sentences: int,
-    alpha: float,
-    rng: np.random.Generator,
-    samples: int,
-    lag: int,
+    run: FilterRun, sentences: int, alpha: float, rng: np.random.Generator, samples: int, lag: int
 ) -> Steps[Indices]:
     """Paths (M, T) drawn backwards through the generations of a filter.
 

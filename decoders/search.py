@@ -163,11 +163,7 @@ class ScaleMissing(UnsuitedDecoder):
 
 
 def _arguments(
-    row: Decoder,
-    options: Options,
-    document: str,
-    utility: Utility | None,
-    start: Choices | None,
+    row: Decoder, options: Options, document: str, utility: Utility | None, start: Choices | None
 ) -> dict[str, object]:
     """Arguments of a decoder's function."""
     seed = SEED if options.seed is None else options.seed

@@ -79,8 +79,7 @@ class Options:
         key="ess",
     )
     temper: float | None = _own(
-        "Tempering: share of alpha at the first sentence, rising to 1 [default: 1].",
-        range=_SHARE,
+        "Tempering: share of alpha at the first sentence, rising to 1 [default: 1].", range=_SHARE
     )
     samples: int | None = _own("Number of paths that are drawn [default: 64].", range=_COUNT)
     lag: int | None = _own(

@@ -31,15 +31,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from lm.composition import Zoo
-from lm.corpus import (
-    Corpus,
-    characters,
-    in_reading_order,
-    intern,
-    mirrored,
-    renumber,
-    spelled,
-)
+from lm.corpus import Corpus, characters, in_reading_order, intern, mirrored, renumber, spelled
 from lm.model import Config, DocumentLM
 from lm.side_information import KINDS, SideText
 from lm.subwords import SubwordVocabulary

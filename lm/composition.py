@@ -254,10 +254,7 @@ class Config:
         choices=tuple(RECURRENCES),
     )
     layers: int = setting(
-        1,
-        "Number of recurrent layers",
-        range=(1, 64),
-        refusal="a model has 1 to 64 layers, not {}",
+        1, "Number of recurrent layers", range=(1, 64), refusal="a model has 1 to 64 layers, not {}"
     )
     tied: bool | None = setting(
         None, "Share embeddings with the output layer", strong=True, flag="--tied/--untied"

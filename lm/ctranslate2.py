@@ -28,14 +28,7 @@ from lm.causal_folder import (
     folder_digest,
     reason_of,
 )
-from lm.seq2seq import (
-    Generated,
-    GenerationSettings,
-    Ids,
-    SourceAndTarget,
-    TranslationTexts,
-    frames,
-)
+from lm.seq2seq import Generated, GenerationSettings, Ids, SourceAndTarget, TranslationTexts, frames
 
 MODEL = "model.bin"
 _TOKENIZER = "tokenizer_config.json"
@@ -106,11 +99,7 @@ class ConvertedEngine:
 
 
 def open_converted_model(
-    folder: Path,
-    src: str | None,
-    tgt: str | None,
-    device: torch.device,
-    threads: int | None,
+    folder: Path, src: str | None, tgt: str | None, device: torch.device, threads: int | None
 ) -> ConvertedEngine:
     """The converted model of a folder for these languages; CausalFolderError if there is none."""
     check_regular_files(folder)

@@ -65,14 +65,7 @@ def _operand(matrix: Tensor, bfloat16: bool) -> Tensor:
 
 @triton.jit(do_not_specialize=["n_rows"])  # type: ignore[untyped-decorator]
 def _sum_exponentials(  # type: ignore[no-untyped-def]  # Triton reads annotations
-    rows,
-    words,
-    sums,
-    n_rows,
-    n_words,
-    width: tl.constexpr,
-    span: tl.constexpr,
-    shape: tl.constexpr,
+    rows, words, sums, n_rows, n_words, width: tl.constexpr, span: tl.constexpr, shape: tl.constexpr
 ):
     """Sums (parts, N) of the exponentials of a tile of rows and a span of words."""
     m: tl.constexpr = shape[0]

@@ -23,14 +23,7 @@ from lm.model import Config, DocumentLM, options_of
 from lm.reading import Reading, read
 from lm.scoring import ScoringEngine, after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences, Rows
-from lm.side_information import (
-    KINDS,
-    LABELS,
-    NUMBERS,
-    SentenceNumbers,
-    SideText,
-    information_of,
-)
+from lm.side_information import KINDS, LABELS, NUMBERS, SentenceNumbers, SideText, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START

@@ -152,11 +152,7 @@ class Reading:
 
 
 def read(
-    model: DocumentLM,
-    corpus: Corpus,
-    segment: Segment,
-    contexts: Rows,
-    noise: Noise | None = None,
+    model: DocumentLM, corpus: Corpus, segment: Segment, contexts: Rows, noise: Noise | None = None
 ) -> Reading:
     """The segment's output features and the contexts after it.
 

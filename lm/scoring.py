@@ -157,10 +157,7 @@ def independent(
 
 
 def pairs(
-    engine: ScoringEngine,
-    lists: Candidates,
-    first: NDArray[np.bool_],
-    side: Rows | None = None,
+    engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_], side: Rows | None = None
 ) -> list[LogProbs]:
     """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 0 or 1).
 

@@ -149,10 +149,7 @@ _MODELS: Zoo = {
         "document:PreviousEncoding", "H(H+K+1) + V(2H+K+1) + (3KH+H) + H", "{}, §3.1", order=1
     ),
     "dclm-two-sentence": _memo(
-        "LastTwoHidden",
-        "H(H+K+1) + V(3H+K+1) + H",
-        "{}, §1 (sentence-sensitive RNNLM)",
-        order=2,
+        "LastTwoHidden", "H(H+K+1) + V(3H+K+1) + H", "{}, §1 (sentence-sensitive RNNLM)", order=2
     ),
     "dclm-bilingual": _memo(
         "document:SourceSentences", f"H(H+K+1) + V(3H+K+1) + {_SOURCE}", "{}, eqs. 6–8", order=0

@@ -39,15 +39,7 @@ from rerank.formats.run_records import Choice
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights
 from rerank.notices import Notice, Notices, RerankWarning, log
-from rerank.options import (
-    KeywordErrors,
-    keywords,
-    option,
-    part,
-    record,
-    settings_of,
-    with_keywords,
-)
+from rerank.options import KeywordErrors, keywords, option, part, record, settings_of, with_keywords
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
@@ -64,25 +56,15 @@ from rerank.runs.opening import (
     open_scorers,
     open_source,
 )
-from rerank.runs.options import (
-    ListFiles,
-    ScorerOptions,
-    ScoringMachine,
-    default_weight_option,
-)
+from rerank.runs.options import ListFiles, ScorerOptions, ScoringMachine, default_weight_option
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run
 from rerank.runs.search import SEARCH, Scorers, SearchOptions
 from rerank.scorers import AnyScorer
-from rerank.scorers.agreement import (
-    AGREEMENT,
-    starts,
-)
+from rerank.scorers.agreement import AGREEMENT, starts
 from rerank.scorers.defects import DEFECTS
 from rerank.scorers.features import counted
-from rerank.scorers.model_options import (
-    LanguageModelOption,
-)
+from rerank.scorers.model_options import LanguageModelOption
 from rerank.scorers.plugin import PluginScorer
 from rerank.tuning.plan import Plan
 from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_value
@@ -342,12 +324,7 @@ def tune(
     those of `rerank tune-mert` by their names and with their defaults, as `select="none"`,
     `length_ratio="keep"`, `seed=7`, `threads=2`. `TypeError` for an option that it does not have.
     """
-    from rerank.runs.tuning_set import (
-        start_entries,
-        tune_documents,
-        tuning_search,
-        verdict_entries,
-    )
+    from rerank.runs.tuning_set import start_entries, tune_documents, tuning_search, verdict_entries
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
 

@@ -108,12 +108,7 @@ class MuonWithAdamW(Optimizer):
     """
 
     def __init__(
-        self,
-        matrices: Sequence[nn.Parameter],
-        others: AdamW,
-        *,
-        rate: float,
-        decay: float,
+        self, matrices: Sequence[nn.Parameter], others: AdamW, *, rate: float, decay: float
     ) -> None:
         muon = {"params": list(matrices), "state": MUON_STATE, "lr": rate, "weight_decay": decay}
         self._others = others

@@ -60,14 +60,10 @@ class Settings:
         3e-3, "Peak learning rate", strong=1e-2, range=(0, 10), above=True
     )
     weight_decay: float = setting(
-        1e-2,
-        "Share by which an update shrinks weights, times the learning rate",
-        range=(0, 10),
+        1e-2, "Share by which an update shrinks weights, times the learning rate", range=(0, 10)
     )
     clip: float = setting(
-        5.0,
-        "Largest norm of an update's gradient; 0 does not clip",
-        range=(0, _MOST),
+        5.0, "Largest norm of an update's gradient; 0 does not clip", range=(0, _MOST)
     )
     dropout: float = _rate(
         0.1, "Dropout rate of single numbers, of the inputs and before the output layer"
@@ -123,9 +119,7 @@ class Settings:
         choices=("together", "separate", "two-step", "context"),
     )
     patience: int = _number(
-        0,
-        "Validations without a new best after which training ends; 0 goes on",
-        range=(0, _MOST),
+        0, "Validations without a new best after which training ends; 0 goes on", range=(0, _MOST)
     )
     initialisation: str = setting(
         "own",

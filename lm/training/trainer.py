@@ -32,13 +32,7 @@ from lm.model import DocumentLM
 from lm.objective import NoiseDistribution
 from lm.reading import Corruption, Noise, Reading, generator_of, read
 from lm.sentences import Rows
-from lm.training.optimisers import (
-    OPTIMISERS,
-    SCHEDULES,
-    Position,
-    WeightAverage,
-    sparse_parameters,
-)
+from lm.training.optimisers import OPTIMISERS, SCHEDULES, Position, WeightAverage, sparse_parameters
 from lm.training.processes import ALONE, Processes
 from lm.training.settings import Settings
 from lm.vocabulary import END
@@ -121,10 +115,7 @@ def two_step(model: DocumentLM) -> list[Stage]:
     A level without parameters has no stage.
     """
     words, sentences = levels(model)
-    stages = [
-        Stage("sentences", False, True, (sentences,)),
-        Stage("words", True, False, (words,)),
-    ]
+    stages = [Stage("sentences", False, True, (sentences,)), Stage("words", True, False, (words,))]
     return [stage for stage in stages if stage.parameters]
 
 
@@ -268,11 +259,7 @@ class Trainer:
         """The segments of an epoch, each of an update."""
         settings = self.settings
         return SEGMENTS[settings.segments](
-            self.train,
-            streams=self.streams,
-            length=self.length,
-            seed=settings.seed,
-            epoch=epoch,
+            self.train, streams=self.streams, length=self.length, seed=settings.seed, epoch=epoch
         )
 
     def run(self, began: float | None = None) -> Iterator[Validation | None]:
@@ -385,12 +372,7 @@ class Trainer:
         if settings.context_noise:
             rng = np.random.default_rng((settings.seed, number, 1))  # 1: not that of an epoch
             corruption = Corruption(settings.context_noise, rng)
-        return Noise(
-            settings.dropout,
-            settings.context_dropout,
-            generator,
-            corruption=corruption,
-        )
+        return Noise(settings.dropout, settings.context_dropout, generator, corruption=corruption)
 
     def _loss(self, segment: Segment, noise: Noise) -> tuple[Reading, Tensor, Tensor]:
         """A segment's reading, the sum of the losses that count, and the reported loss."""

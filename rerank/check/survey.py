@@ -439,10 +439,7 @@ def examine(
 
 
 def _targets(
-    source: ListSource,
-    references: Sequence[str | Path],
-    documents: Documents,
-    findings: Findings,
+    source: ListSource, references: Sequence[str | Path], documents: Documents, findings: Findings
 ) -> tuple[Documents, list[list[bytes]]]:
     """The documents, and references [sentence][file] of the files that have all their lines.
 

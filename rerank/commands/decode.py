@@ -39,7 +39,7 @@ class WeightsFile:
         "Feature weights: JSON, rescore.ini, moses.ini or run*.dense.\n\n"
         "Without them candidates of --systems and of lists without scores are chosen by "
         "their agreement with the others (see --agreement); the searches mbr, smc and ffbs "
-        "take all votes to be as likely, those of a list with scores, too.",
+        "take all votes to be as likely, those of a list with scores, too."
     )
     default_weight: float | None = default_weight_option()
 
@@ -58,10 +58,7 @@ class DecodingOutput:
     )
     summary: str | None = optional_file("Choices and scores of every document, as JSON.", rare=True)
     n_best: int = option(
-        "Number of best paths per document in the summary.",
-        type=Whole(),
-        default=1,
-        rare=True,
+        "Number of best paths per document in the summary.", type=Whole(), default=1, rare=True
     )
     table: str | None = optional_file(
         "Table with a line for each sentence: document, segment, engine, text, score, "
@@ -72,10 +69,10 @@ class DecodingOutput:
         "translations, by kind; errors: what a judge of --scorer with form=errors has found in the "
         "text. Cells have no quotes; TABs and line ends in them are spaces. "
         "Lines with # in front, before the headings, have the command, the version and "
-        "digests of the inputs.",
+        "digests of the inputs."
     )
     trace: str | None = optional_file(
-        "Features, margins and marginals of every sentence, as JSON lines; see rerank explain.",
+        "Features, margins and marginals of every sentence, as JSON lines; see rerank explain."
     )
     dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
 
@@ -291,10 +288,6 @@ class _Writer:
             )
         result = CorpusResult(tuple(self.results), approximate=self.approximate)
         signature = signature_of(
-            self.run,
-            search,
-            result,
-            weights=weights.weights,
-            default_weight=weights.default_weight,
+            self.run, search, result, weights=weights.weights, default_weight=weights.default_weight
         )
         return replace(result, signature=signature)

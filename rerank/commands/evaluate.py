@@ -62,7 +62,7 @@ class EvaluatedFiles:
         "Translations that the others are compared with; best: the best of the others.\n\n"
         "FILE#NAME in WMT XML. best: the best of --systems or, without them, of the HYPs, by "
         "the first metric (a file of this name is ./best). Default: best with --systems, "
-        "else the first HYP; one alone is scored.",
+        "else the first HYP; one alone is scored."
     )
     align: bool = option(
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
@@ -112,8 +112,7 @@ class Oracle:
     """The k-best list whose best and worst choices are shown."""
 
     kbest: str | None = optional_file(
-        "K-best list whose oracle and anti-oracle BLEU is shown.",
-        once=True,
+        "K-best list whose oracle and anti-oracle BLEU is shown.", once=True
     )
     reading: ReadingOptions = part(
         ReadingOptions, without={"missing"}, rare={"kbest_format", "top"}
@@ -219,11 +218,7 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     measures = replace(measures, tokenize=tokenizer_of(measures.tokenize, untokenised, announce))
     metrics = measures.loaded_metrics(notices)
     documents, targets = read_with_documents(
-        docs,
-        files.documents.no_docs,
-        references,
-        notices,
-        drop=files.references.drop_unreferenced,
+        docs, files.documents.no_docs, references, notices, drop=files.references.drop_unreferenced
     )
     texts = _read_texts(files, documents, targets, notices, model=display(docs or references[0]))
     if oracle.reading.in_nfc:

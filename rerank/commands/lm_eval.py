@@ -132,7 +132,7 @@ class Blocks:
     topics: str | None = optional_file(
         "File with a topic for each line of TEXT, as `rerank topics label` writes it.\n\n"
         "Blank where TEXT is: for models that are given topics (each candidate its own), and "
-        "for --candidates same-topic.",
+        "for --candidates same-topic."
     )
     seed: int = option("Random seed of the blocks.", type=SEED_OF_MODELS, default=1)
 

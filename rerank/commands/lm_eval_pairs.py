@@ -52,11 +52,11 @@ class Items:
         default="replaced",
     )
     source: str | None = optional_file(
-        "Source sentences, a line for each sentence of the lists, for models that read them.",
+        "Source sentences, a line for each sentence of the lists, for models that read them."
     )
     before: str | None = optional_file(
         "Text whose sentences stand before each item in place of the reference's, such as the "
-        "output of decode.",
+        "output of decode."
     )
 
 

@@ -76,7 +76,7 @@ class PerplexityOptions:
     lm: Path | None = optional(f"{LM_OR_HF_HELP}.", type=FOLDER, metavar="DIR")
     ngram: str | None = optional_file(
         "In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
-        "SRILM, for example --ngram model.arpa.gz.",
+        "SRILM, for example --ngram model.arpa.gz."
     )
     side: Given = part(side_files("line of TEXT, blank where that is blank"))
     across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
@@ -100,7 +100,7 @@ class PerplexityOptions:
         "A file beside TEXT with a tag for each word: print the figures of each tag, and of "
         "</s>.\n\n"
         "Tags such as parts of speech; figures are per word also where a model predicts "
-        "subword pieces; mean of words is that of 1 / p, the figure of Wang & Cho (2015).",
+        "subword pieces; mean of words is that of 1 / p, the figure of Wang & Cho (2015)."
     )
     form: str = form_option("text", "json", "tsv")
     machine: Machine = part(Machine, "Machine")

@@ -19,7 +19,7 @@ class ScoredPath:
 
     weights: str | None = optional_file(
         "Score candidates after the path decoded with these weights [default: after the first "
-        "candidates].",
+        "candidates]."
     )
     default_weight: float | None = default_weight_option()
     searching: SearchOptions = part(SearchOptions, without={"gap"})

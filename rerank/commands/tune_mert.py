@@ -90,12 +90,7 @@ def tune_mert(options: TuneMertOptions) -> None:
     from rerank.runs.distribution import announce_work, share_scores
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
-    from rerank.runs.tuning_set import (
-        PerHypothesis,
-        tune_documents,
-        tuning_search,
-        verdict_entries,
-    )
+    from rerank.runs.tuning_set import PerHypothesis, tune_documents, tuning_search, verdict_entries
     from rerank.tuning.pool_search import SavedSearches
 
     plan, references, weights = options.plan, options.references.references, options.weights.files
@@ -215,10 +210,7 @@ def _score_shard(
 
 
 def _check(
-    run: Run[ListSource],
-    features: TunedFeatures,
-    frame: Sequence[bytes] | None,
-    base: str | None,
+    run: Run[ListSource], features: TunedFeatures, frame: Sequence[bytes] | None, base: str | None
 ) -> None:
     """Faults of the file to write, which would show up after the work."""
     from rerank.formats.moses_ini import merged
@@ -275,10 +267,7 @@ def _provenance(
 
 
 def _scores(
-    sums: Sums,
-    metrics: Sequence[Metric],
-    references: Sequence[Sequence[bytes]],
-    announce: Printer,
+    sums: Sums, metrics: Sequence[Metric], references: Sequence[Sequence[bytes]], announce: Printer
 ) -> dict[str, object]:
     """Entries of a weights file about the tuning set: BLEU, which comes first, and the others.
 

@@ -22,15 +22,13 @@ class ExtractorFiles:
     """Files of Moses' extractor, and of its mert."""
 
     features: tuple[str, ...] = option(
-        "features.dat of Moses' extractor; repeatable, one for each --scores.",
-        type=FILE,
-        many=True,
+        "features.dat of Moses' extractor; repeatable, one for each --scores.", type=FILE, many=True
     )
     scores: tuple[str, ...] = option(
         "scores.dat of the same run of extractor, with BLEU; repeatable.", type=FILE, many=True
     )
     init: str | None = optional_file(
-        "init.opt to start from: three lines, start, least, largest values.",
+        "init.opt to start from: three lines, start, least, largest values."
     )
     tune: tuple[str, ...] | None = optional(
         "Comma-separated features to tune; the others keep their start weight [default: all].",

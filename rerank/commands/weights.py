@@ -38,7 +38,7 @@ class WeightsOptions:
     kbest: str | None = optional_file(
         "K-best list of the weights: its features, in their order, have F0, F1, … of IN.\n\n"
         "Or those with names of another tool; with --to cdec or travatar, the list whose "
-        "names are written (not needed for JSON that tune-mert made of this list).",
+        "names are written (not needed for JSON that tune-mert made of this list)."
     )
     messages: Messages = part(Messages, "Messages", without={"verbose"})
 

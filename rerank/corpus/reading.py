@@ -62,10 +62,7 @@ class ReadingOptions:
         rare=True,
     )
     top: int | None = option(
-        "Keep the first K candidates.",
-        type=Whole(most=MOST_LINES),
-        default=None,
-        metavar="K",
+        "Keep the first K candidates.", type=Whole(most=MOST_LINES), default=None, metavar="K"
     )
     first_id: int = option(
         "Id of the first source sentence in the list.",

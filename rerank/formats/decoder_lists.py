@@ -63,12 +63,7 @@ from rerank.errors import InputError, shown
 from rerank.files.encoding import NUMBER
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.json_lists import Sentence, side_of
-from rerank.formats.row_builder import (
-    LineFormat,
-    ReadOnlyFormat,
-    RowBuilder,
-    by_sentence,
-)
+from rerank.formats.row_builder import LineFormat, ReadOnlyFormat, RowBuilder, by_sentence
 from rerank.formats.tokens import Place, chunks, first_object, read_object, read_objects, text_of
 from rerank.notices import Notices
 

@@ -18,15 +18,7 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import KBestRows, SparseColumns
 from rerank.files.compilation import njit
 from rerank.formats.moses_grammar import Layout
-from rerank.formats.token_kernel import (
-    FREE,
-    Bytes,
-    Floats,
-    Ints,
-    number,
-    skip_blanks,
-    word_slot,
-)
+from rerank.formats.token_kernel import FREE, Bytes, Floats, Ints, number, skip_blanks, word_slot
 
 _BLANK, _BAR, _ZERO, _NINE, _MARK, _SPARSE, _TAB = b" |09=_\t"
 _ID_DIGITS = 9  # of a sentence id
@@ -146,13 +138,7 @@ def _is_white(byte: int) -> bool:
 
 @njit(cache=True)
 def _read_features(
-    blob: Bytes,
-    i: int,
-    end: int,
-    template: Template,
-    dense: Floats,
-    entries: SparseEntries,
-    m: int,
+    blob: Bytes, i: int, end: int, template: Template, dense: Floats, entries: SparseEntries, m: int
 ) -> tuple[int, int]:
     """Index after the features that start at `i`, or −1, and the number of sparse entries, was m.
 

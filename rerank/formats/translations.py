@@ -32,12 +32,7 @@ from rerank.corpus.text_profile import profile_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name, file_of
-from rerank.formats.document_files import (
-    PREFIX,
-    cached_files,
-    chosen_documents,
-    read_texts,
-)
+from rerank.formats.document_files import PREFIX, cached_files, chosen_documents, read_texts
 from rerank.formats.document_ids import without_separators
 from rerank.formats.plain_texts import text_lines
 from rerank.notices import Notices

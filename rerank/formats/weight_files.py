@@ -29,11 +29,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.moses_ini import (
-    read_ini,
-    read_scale,
-    weight_file,
-)
+from rerank.formats.moses_ini import read_ini, read_scale, weight_file
 from rerank.formats.tokens import DIGITS, read_json, similar, written
 from rerank.formats.weights import SCHEMA, Weights, to_ini, to_json
 from rerank.notices import Notices

@@ -7,13 +7,7 @@ from dataclasses import asdict, astuple, dataclass, field
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from rerank.metrics.significance import (
-    DRAWS,
-    FEWEST_DOCUMENTS,
-    MOST_EXACT,
-    RESAMPLES,
-    SIGNIFICANT,
-)
+from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES, SIGNIFICANT
 from rerank.table import Column, Form, Table, one_line, p_value
 
 Interval: TypeAlias = tuple[float, float]

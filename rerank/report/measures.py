@@ -253,10 +253,7 @@ class Page:
         rare=True,
     )
     seed: int = option(
-        "Random seed of intervals, tests and chance.",
-        type=SEED,
-        default=1,
-        rare=True,
+        "Random seed of intervals, tests and chance.", type=SEED, default=1, rare=True
     )
     form: str = form_option("html", "json", help="A page for people, or its numbers for machines.")
     out: str = option("The page.", type=FILE, default="-")

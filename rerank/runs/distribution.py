@@ -29,12 +29,7 @@ from rerank.errors import RerankError, StoppedEarly, UsageError
 from rerank.files.cache import cache_folder
 from rerank.files.outputs import atomic_all
 from rerank.files.paths import FilePath
-from rerank.files.terminal import (
-    Terminated,
-    local_number,
-    number_of_processes,
-    process_number,
-)
+from rerank.files.terminal import Terminated, local_number, number_of_processes, process_number
 from rerank.notices import Notices, Printer
 from rerank.runs.options import Messages, RunOptions
 from rerank.runs.run import Run, Shard

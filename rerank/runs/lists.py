@@ -489,10 +489,7 @@ def _annotated_documents(path: FilePath, lists: Lists) -> list[bytes] | None:
 
 
 def read_targets(
-    lists: Lists,
-    references: Sequence[str | Path],
-    notices: Notices,
-    announce: Printer = log.info,
+    lists: Lists, references: Sequence[str | Path], notices: Notices, announce: Printer = log.info
 ) -> tuple[Documents, list[list[bytes]]]:
     """The documents of lists, and the references of their sentences: [sentence][file].
 

@@ -29,14 +29,7 @@ from rerank.notices import Notices, Printer, log
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
 from rerank.runs.distribution import shard_of
-from rerank.runs.lists import (
-    MISSING_SOURCE,
-    KBestFile,
-    Lists,
-    ListSource,
-    Source,
-    own_documents,
-)
+from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource, Source, own_documents
 from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
 from rerank.runs.run import LinearModel, Run
 from rerank.runs.search import Scorers, Search

@@ -183,10 +183,7 @@ def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str,
 
 
 def verdict_entries(
-    run: Run[Any],
-    models: Sequence[FeatureSource],
-    systems: Mapping[str, str],
-    result: TuningResult,
+    run: Run[Any], models: Sequence[FeatureSource], systems: Mapping[str, str], result: TuningResult
 ) -> dict[str, object]:
     """Entries of a weights file about what the weights are worth: in words, beside systems.
 

@@ -35,14 +35,7 @@ from rerank.files.signature import LENGTH
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import digest
 from rerank.scorers.judge_forms import FORMS, TEMPLATE, aggregated, errors_of
-from rerank.scorers.judge_models import (
-    Answer,
-    ChatModel,
-    LocalModel,
-    Wording,
-    packed,
-    unpacked,
-)
+from rerank.scorers.judge_models import Answer, ChatModel, LocalModel, Wording, packed, unpacked
 from rerank.scorers.judge_options import (
     LANGUAGES,
     NOT_ASKED,
@@ -53,12 +46,7 @@ from rerank.scorers.judge_options import (
     JudgeSettings,
 )
 from rerank.scorers.model_options import HUGGING_FACE, SERVER
-from rerank.scorers.programs import (
-    WITHOUT_WINDOW,
-    Estimator,
-    ProgramEstimator,
-    Question,
-)
+from rerank.scorers.programs import WITHOUT_WINDOW, Estimator, ProgramEstimator, Question
 from rerank.scorers.templates import JinjaTemplate
 from rerank.values import Key, settings, split
 

@@ -27,6 +27,7 @@ TEMPLATE = Path(__file__).with_name("judge.jinja")
 PENALTIES = {"critical": 25.0, "major": 5.0, "minor": 1.0}
 MINOR_PUNCTUATION = 0.1
 _MOST_ERRORS = 1000
+_NO_JSON = ValueError, LookupError, TypeError, RecursionError  # of another JSON, too
 _NUMBER = re.compile(
     r"\**(?:(?:score|rating|answer)\s*[:=]\s*)?\**\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:/\s*100|%)?\**\.?",
     re.I,
@@ -113,13 +114,10 @@ def _letter(values: Mapping[str, float]) -> Callable[[str, int], list[float] | N
 
 
 def _json(text: str) -> Any:
-    """The JSON that an answer is, perhaps in a fence; ValueError for another answer."""
+    """The JSON that an answer is, perhaps in a fence; errors of `_NO_JSON` for another answer."""
     bare = _bare(text)
     fenced = _FENCED.fullmatch(bare)
-    try:
-        return json.loads(fenced[1] if fenced else bare)
-    except RecursionError:
-        raise ValueError("too deep") from None
+    return json.loads(fenced[1] if fenced else bare)
 
 
 def errors_of(text: str) -> list[Judged] | None:
@@ -136,7 +134,7 @@ def errors_of(text: str) -> list[Judged] | None:
             )
             for error in listed
         ]
-    except (ValueError, LookupError, TypeError):
+    except _NO_JSON:
         return None
     return errors if all(error.severity in PENALTIES for error in errors) else None
 
@@ -152,7 +150,7 @@ def _ranking(text: str, n: int) -> list[float] | None:
     try:
         listed = _json(bare) if bare[:1] in "[{`" else _RANKS.split(bare)
         listed = listed["ranking"] if isinstance(listed, dict) else listed
-    except (ValueError, LookupError):
+    except _NO_JSON:
         return None
     if not isinstance(listed, list):
         return None
@@ -162,27 +160,22 @@ def _ranking(text: str, n: int) -> list[float] | None:
     return [1.0 - ranks[label] / max(1, n - 1) for label in labels]
 
 
-def _strict(name: str, items: dict[str, object]) -> dict[str, object]:
-    """The schema of an object that has a list."""
-    listed = {"type": "array", "items": items}
-    return {
-        "type": "object",
-        "properties": {name: listed},
-        "required": [name],
-        "additionalProperties": False,
-    }
+def _strict(**properties: object) -> dict[str, object]:
+    """The schema of an object with these keys and no others."""
+    keys = {"properties": properties, "required": [*properties]}
+    return {"type": "object", **keys, "additionalProperties": False}
 
 
 def _errors_schema(n: int) -> dict[str, object]:
     text = {"type": "string"}
     severity = {"type": "string", "enum": [*PENALTIES]}
-    own = {"span": text, "category": text, "severity": severity}
-    error = {"type": "object", "properties": own, "required": [*own], "additionalProperties": False}
-    return _strict("errors", error)
+    error = _strict(span=text, category=text, severity=severity)
+    return _strict(errors={"type": "array", "items": error})
 
 
 def _ranking_schema(n: int) -> dict[str, object]:
-    return _strict("ranking", {"type": "string", "enum": FORMS["ranking"].labels(n)})
+    label = {"type": "string", "enum": FORMS["ranking"].labels(n)}
+    return _strict(ranking={"type": "array", "items": label})
 
 
 _GRADES = {letter: 25.0 * (4 - i) for i, letter in enumerate("ABCDE")}

@@ -147,17 +147,8 @@ class JudgeSettings:
 
 
 KEYS = key_table(JudgeSettings)
-NOT_ASKED = {
-    "price",
-    "budget",
-    "parallel",
-    "timeout",
-    "retries",
-    "key_env",
-    "insecure",
-    "prompt",
-    "tokens",
-}
+NOT_ASKED = {"price", "budget", "parallel", "timeout", "retries", "key_env", "insecure"}
+NOT_ASKED |= {"tokens", "prompt"}  # of prompts the text counts
 OF_SCORERS = {key: KEYS[key] for key in KEYS if key != "reference"}
 _OF_LISTS = {"before", "window", "stride", "top", "margin", "source-before", "source-after"}
 OF_METRICS = {key: KEYS[key] for key in KEYS if key not in _OF_LISTS}

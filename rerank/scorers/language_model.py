@@ -19,14 +19,7 @@ from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
 from lm.evaluation import LogNormalisers
-from lm.scoring import (
-    VERSION,
-    LogProbError,
-    ScoringEngine,
-    given_each,
-    independent,
-    pairs,
-)
+from lm.scoring import VERSION, LogProbError, ScoringEngine, given_each, independent, pairs
 from lm.sentences import Rows
 from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
 from lm.subwords import SubwordVocabulary

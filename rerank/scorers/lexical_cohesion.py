@@ -32,13 +32,7 @@ from decoders.problem import Array, DocumentProblem, Indices
 from rerank.corpus.kbest import Document, KBest, split_words
 from rerank.errors import InputError, UsageError
 from rerank.files.encoding import NUMBER
-from rerank.metrics.discourse import (
-    SOURCE_RUN,
-    TARGET_RUN,
-    links_of,
-    runs_of,
-    script_tokens,
-)
+from rerank.metrics.discourse import SOURCE_RUN, TARGET_RUN, links_of, runs_of, script_tokens
 from rerank.scorers.agreement import votes_of
 
 SHARE, VOCABULARY = 0.5, 10_000

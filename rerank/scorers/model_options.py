@@ -197,7 +197,7 @@ OF_OURS = {
         PART,
         "share, as 0.1, of the unigram of the document so far in the model; its order is then "
         "unbounded",
-    ),
+    )
 }
 PMI = Key(
     "pmi",

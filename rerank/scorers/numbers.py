@@ -36,15 +36,7 @@ from rerank.files.lines import SURPLUS, is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name
 from rerank.files.signature import LENGTH, short_digest, signature
 from rerank.formats.pearmut import read_annotations
-from rerank.formats.tokens import (
-    HEAD,
-    Number,
-    Place,
-    number,
-    numbers_cure,
-    plain_name,
-    read_object,
-)
+from rerank.formats.tokens import HEAD, Number, Place, number, numbers_cure, plain_name, read_object
 from rerank.notices import Notices
 
 Floats = NDArray[np.float64]
@@ -436,10 +428,7 @@ class SystemScores:
         )
 
     def _refuse_second(
-        self,
-        given: ScoreSource,
-        again: Sequence[tuple[_Row, int]],
-        rows: Sequence[_Row],
+        self, given: ScoreSource, again: Sequence[tuple[_Row, int]], rows: Sequence[_Row]
     ) -> NoReturn:
         """InputError for cells that rows of a table fill again, and the option that keeps one."""
         file, by_line = len(self._files) - 1, {row.line: row for row in rows}

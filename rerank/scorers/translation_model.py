@@ -371,10 +371,7 @@ class Translator:
         return [*map(self._list, generated, written, log_probs)]
 
     def _list(
-        self,
-        generated: Sequence[Generated],
-        written: Sequence[str],
-        log_probs: Mapping[str, float],
+        self, generated: Sequence[Generated], written: Sequence[str], log_probs: Mapping[str, float]
     ) -> list[dict[str, Any]]:
         """Candidates with distinct texts, best first; log_probs: of those that are kept."""
         votes, candidates = Counter(written), list[dict[str, Any]]()
