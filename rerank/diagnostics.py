@@ -389,6 +389,9 @@ R521 note condition-left-out: condition left out: no other context for each item
 R522 warning pieces-in-text: line with {what=words that end in @@ (subwords of subword-nmt)}, whose
   pieces --tokenizer cuts once more
   > {cure=join them with: sed -E 's/@@ //g'}; or leave --tokenizer out
+R523 warning other-answers: {share=80%} of the probability of {name=j} is on other answers than
+  those that it is asked for
+  > take another model, or give it another prompt=
 R601 note damaged-cache: damaged score cache shard, computed again
 R602 warning large-document: document with more scores than the cache may hold, not kept
   > raise RERANK_CACHE_GB

@@ -352,7 +352,7 @@ def _scores(systems: Sequence[System]) -> Table:
     """Means of other tools: a row for each metric and system."""
     columns = [
         *(Column("metric"), Column("system"), Column("mean", _OUTSIDE)),
-        *(Column("95%", _ends(_OUTSIDE)), Column("gain", f"+{_OUTSIDE}")),
+        *(Column("95%", _ends(_OUTSIDE)), Column("difference", f"+{_OUTSIDE}")),
         *(Column("95%", _ends(f"+{_OUTSIDE}")), Column("p", p_value)),
     ]
     rows = []
@@ -380,7 +380,7 @@ def _legend(result: Evaluation) -> Iterator[str]:
         # that of a program is of all systems; of files each system has its own
         shared = all(x.scores[name].signature == score.signature for x in result.systems)
         origin = f"{score.signature}; " * shared
-        yield f"{name}: {origin}mean of all lines with values, which are of another tool"
+        yield f"{name}: {origin}mean of all lines with values, on the tool's own scale"
     yield "length ratio: words of the system / words of the references"
     if (tuned := result.tuning_length_ratio) is not None:
         listed = ", ".join(f"{x.name} {x.length_ratio - tuned:+.3f}" for x in result.systems)

@@ -23,6 +23,7 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
   that computes the utility of a search;
 - `defects`: with `--defects avoid`, of which kinds candidates of the sentence are that are no
   translations, and how many;
+- `judged`: `judge` and what each of its `passes` says of the choice, null for an unread answer;
 - `errors`: what judges of the form errors have found in the choice: `judge`, `span`, `category` and
   `severity` of each;
 - `terms`: with `--glossary`, those of the source sentence, each `[term, translations, kept]`;

@@ -85,6 +85,7 @@ class Judge(Estimator):
         self.side_information = ("source",) if own.source else ()
         self.counts, self._lock = Counts(), Lock()
         self._seen: dict[bytes, bool] = {}  # keys of answers that were used: whether asked now
+        self._first: dict[bytes, float] = {}  # what the candidate gets that is shown first, by key
         self._unread: dict[Wording, bool] = {}  # those that were asked again: whether in vain
         self.keep_in(None)
 
@@ -271,6 +272,18 @@ class Judge(Estimator):
         answers: Mapping[Wording, Answer],
     ) -> Array:
         """Values (K,) of the texts of a question, NaN for those that have none."""
+        values, first = self._by_pass(question, of_passes, answers), firsts(question.texts)
+        if of_passes[0]:
+            self.counts.add_passes(values[:, sorted({first[k] for k in question.chosen})])
+        return aggregated(values, self.settings.mean)
+
+    def _by_pass(
+        self,
+        question: Question,
+        of_passes: Sequence[Sequence[Wording]],
+        answers: Mapping[Wording, Answer],
+    ) -> Array:
+        """Values (P, K) of each pass."""
         values = np.full((len(of_passes), len(question.texts)), np.nan)
         for row, prompts in zip(values, of_passes, strict=True):
             found = {p.shown: self._read(p, answers) for p in prompts}
@@ -283,12 +296,10 @@ class Judge(Estimator):
                 times[[*places]] += 1
             np.divide(sums, times, out=row, where=times > 0)
             if self.form.shows != "one":
-                self.counts.add_places([*read.values()])
+                self._first |= {p.key: read[p.shown][0] for p in prompts if p.shown in read}
                 row[:] = row if prompts else 0.5  # equal texts
-        first = firsts(question.texts)
-        if of_passes[0]:
-            self.counts.add_passes(values[:, sorted({first[k] for k in question.chosen})])
-        return aggregated(values[:, first], self.settings.mean)
+        by_text: Array = values[:, firsts(question.texts)]
+        return by_text
 
     def sizes(self, question: Question | None) -> list[int]:
         """Bytes of the questions in words about a question's candidates."""
@@ -302,9 +313,16 @@ class Judge(Estimator):
         found = [errors_of(answers[prompt]["text"]) or [] for prompt in prompts]
         return [error._asdict() for error in chain(*found)]
 
+    def of_passes(self, question: Question) -> list[float | None]:
+        """What each pass says of the chosen candidate of a question; None where it is unread."""
+        (k,), passes = question.chosen, self._of_passes(question)
+        values = self._by_pass(question, passes, self._answered([(question, passes)], ""))[:, k]
+        return [None if math.isnan(value) else value for value in values.tolist()]
+
     def report(self) -> str:
         """What was asked, what it cost, and how far the answers agree, in a line."""
         self.counts.cached = sum(not asked for asked in self._seen.values())
+        self.counts.first = float(np.mean([*self._first.values()])) if self._first else None
         self.counts.retried, self.counts.lost = len(self._unread), sum(self._unread.values())
         return self.counts.to_text(self.title, self.settings.price)
 
@@ -337,14 +355,9 @@ class Counts:
     lost: int = 0
     unread: str = ""
     unasked: int = 0
-    _places: tuple[int, float] = (0, 0.0)
+    first: float | None = None  # the mean of what the candidate gets that is shown first
     _within: tuple[int, float] = (0, 0.0)
     _between: tuple[int, float] = (0, 0.0)
-
-    def add_places(self, found: Sequence[Sequence[float]]) -> None:
-        """Count what the candidate that is shown first gets; 1/2 in the mean without preference."""
-        n, total = self._places
-        self._places = n + len(found), total + sum(values[0] for values in found)
 
     def add_passes(self, values: Array) -> None:
         """Count variances of candidates (P, K) over the passes, and of their means."""
@@ -373,9 +386,10 @@ class Counts:
             deviations = [math.sqrt(t / n) for n, t in (self._within, self._between) if n]
             named = [f"{x:.3g} {of}" for x, of in zip(deviations, _DEVIATIONS, strict=False)]
             parts.append(f"standard deviation {', '.join(named)}")
-        if self._places[0]:
-            share = self._places[1] / self._places[0]
-            parts.append(f"the candidate shown first wins {share:.0%} (50% without a preference)")
+        if self.first is not None:
+            parts.append(
+                f"the candidate shown first wins {self.first:.0%} (50% without preference)"
+            )
         if self.unasked:
             parts.append(f"{self.unasked:,} sentences not asked about")
         if self.retried:

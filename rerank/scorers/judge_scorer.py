@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from decoders.problem import Array
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
+from rerank.notices import Notices
 from rerank.registry import JUDGE
 from rerank.scorers.cached_scores import Choices
 from rerank.scorers.features import FeatureSource, ScoredDocument
@@ -19,6 +20,7 @@ from rerank.scorers.judge import BYTES_A_TOKEN, WRITTEN, Judge, cost
 from rerank.scorers.judge_options import OF_SCORERS, PRESETS, JudgeSettings
 from rerank.scorers.programs import ProgramProblem, Question, Shown
 
+STRANGE = 0.5  # of the probability, on other answers than those that are asked for
 SAMPLE = 200  # questions by which costs are estimated
 
 
@@ -86,10 +88,18 @@ class JudgeProblem(ProgramProblem):
                 row[:] = 0.0 if np.isnan(own).any() or not own else np.fmax(row, min(own))
         return np.concatenate([self._rows[t, history][[*chosen]] for history, chosen in wanted])
 
-    def errors(self, t: int, history: Choices, k: int) -> list[dict[str, str]]:
-        """The errors of candidate k after a history; none where it was not asked about."""
-        question = self.about(t, history, [k])
-        return [] if question is None else self._judge.errors(question)
+    def said(self, choices: Sequence[int]) -> Iterator[tuple[list[Any], list[dict[str, str]]]]:
+        """What each pass says of the choice of each sentence, and the errors that it has.
+
+        Nothing where it was not asked about.
+        """
+        for t, k in enumerate(choices):
+            history = tuple(choices[max(0, t - self.order) : t])
+            if (question := self.about(t, history, [k])) is None:
+                yield [], []
+            else:
+                errors = self._judge.errors(question) if self._own.form == "errors" else []
+                yield self._judge.of_passes(question), errors
 
 
 def ends(t: int, n: int, own: JudgeSettings) -> bool:
@@ -201,15 +211,24 @@ class JudgeScorer(FeatureSource):
         return asked
 
     def count(self, kbest: KBest, choices: Sequence[int]) -> Mapping[str, Sequence[object]]:
-        """`errors` of each choice, of the form of this name, with the judge's name."""
-        if self.judge.settings.form != "errors" or not kbest.n:
+        """`judged`: what each pass says of the choice, and its `errors`, of the form of this name."""
+        if not kbest.n:
             return {}
-        problem, order = self._problem("", kbest), self.order or 0
-        found = [
-            problem.errors(t, tuple(choices[max(0, t - order) : t]), k)
-            for t, k in enumerate(choices)
-        ]
-        return {"errors": [[{"judge": self.name, **e} for e in errors] for errors in found]}
+        said = [*self._problem("", kbest).said(choices)]
+        judged = [[{"judge": self.name, "passes": own}] if own else [] for own, _ in said]
+        errors = [[{"judge": self.name, **error} for error in own] for _, own in said]
+        listed = {"errors": errors} if self.judge.form.name == "errors" else {}
+        return {"judged": judged, **listed}
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """Add a warning of a model that answers otherwise than it is asked to."""
+        counts = self.judge.counts
+        if counts.expected and (share := counts.missing / counts.expected) > STRANGE:
+            notices.add("other-answers", source=source, name=self.name, share=f"{share:.0%}")
+
+    def summary(self) -> Mapping[str, object]:
+        """`judges`: the report, by name."""
+        return {"judges": {self.name: self.judge.report()}}
 
     def report(self) -> str:
         """`judge: 1,200 answers of gpt (rating) in 31.5 s, …`."""

@@ -378,6 +378,7 @@ def test_trace_table_and_page_show_the_errors_of_the_choices(world: World, stub:
         words = [w for w in sentence["texts"]["chosen"].split() if opinion(w) > 50]
         assert [error["span"] for error in sentence["errors"]] == words
         assert cell == "; ".join(f"major accuracy: {word}" for word in words)
+        assert sentence["judged"] == [{"judge": "j", "passes": [-5.0 * len(words)]}]
     page = world.ok("report --trace t.jsonl --docs dev.docs --out -").out
     word = next(w for s in found if s["chosen"] != s["first"] for w in [s["errors"][0]["span"]])
     assert f"<mark>{word}</mark> <small>(major, accuracy)</small>" in page
