@@ -387,9 +387,7 @@ class Counts:
             named = [f"{x:.3g} {of}" for x, of in zip(deviations, _DEVIATIONS, strict=False)]
             parts.append(f"standard deviation {', '.join(named)}")
         if self.first is not None:
-            parts.append(
-                f"the candidate shown first wins {self.first:.0%} (50% without preference)"
-            )
+            parts.append(f"the one shown first wins {self.first:.0%} (50% without a preference)")
         if self.unasked:
             parts.append(f"{self.unasked:,} sentences not asked about")
         if self.retried:

@@ -211,7 +211,7 @@ class JudgeScorer(FeatureSource):
         return asked
 
     def count(self, kbest: KBest, choices: Sequence[int]) -> Mapping[str, Sequence[object]]:
-        """`judged`: what each pass says of the choice, and its `errors`, of the form of this name."""
+        """`judged`, what each pass says of the choice, and `errors`, of the form of this name."""
         if not kbest.n:
             return {}
         said = [*self._problem("", kbest).said(choices)]

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 from rerank.commands import cli
 
@@ -78,6 +79,17 @@ def strength(opinions: Floats, truth: Floats) -> float:
     """Mean correlation within segments."""
     both = [(x, y) for x, y in zip(opinions, truth, strict=True) if np.ptp(x) and np.ptp(y)]
     return float(np.mean([np.corrcoef(x, y)[0, 1] for x, y in both]))
+
+
+def pooled(opinions: Floats, truth: Floats) -> float:
+    """Correlation over all segments and systems."""
+    return float(np.corrcoef(opinions.ravel(), truth.ravel())[0, 1])
+
+
+def kendall(opinions: Floats, truth: Floats) -> float:
+    """Mean of Kendall's τ-b within segments."""
+    both = zip(opinions, truth, strict=True)
+    return float(np.nanmean([kendalltau(x, y).statistic for x, y in both if np.ptp(y)]))
 
 
 class Opinions(ThreadingHTTPServer):
@@ -209,6 +221,16 @@ def main() -> None:
             ("the best of all", people.penalties.min(axis=1).mean()),
         ):
             print(f"| {name} | 0 |" + f" {value:.2f} |" * len(STRENGTHS))
+        for name, of_pass in (
+            ("pooled correlation", pooled),
+            ("Kendall's τ in a segment", kendall),
+        ):
+            cells = []
+            for wanted in STRENGTHS:
+                with Opinions(people, wanted, 1) as server:
+                    server.shutdown()
+                cells.append(f" {of_pass(server.of_pass(1), server.truth):.2f} |")
+            print(f"| {name} of opinions and people | |{''.join(cells)}")
         for n in (20, 60, len(people.sources)):
             cells = " | ".join(f"{value:.2f}" for value in of_engines(people, given.seeds, n))
             print(f"| the system of highest mean opinion | {n * len(means):,} | {cells} |")
