@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from rerank.errors import RerankError, UsageError
+from rerank.notices import log
 
 Result = TypeVar("Result")
 _KEY = "OPENAI_API_KEY"
@@ -32,6 +33,7 @@ _READ, _SAID = 1 << 16, 200  # bytes at once, and characters of its messages
 # bytes of an answer: a token, which is a byte of the request or more, has some 100 to 300 bytes in
 # an answer with log-probabilities
 _LEAST, _EACH = 1 << 20, 1000
+_LONG = 5.0  # seconds of a pause that a run speaks of
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 600.0  # seconds before another try
 _PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request is tried again
 _AGAIN = "; its log may say why, and the same command goes on from what it has answered"
@@ -217,6 +219,8 @@ class Server:
                     raise failed from None
                 wait = min(_LONGEST_WAIT, fault.wait or _FIRST_WAIT * 2**tries)
                 if fault.wait and fault.status in (429, 503):  # it concerns all requests
+                    if wait >= _LONG and self._resumed < time.monotonic():
+                        log.warning("the server asks for a pause of %g s (%d)", wait, fault.status)
                     self._resumed = max(self._resumed, time.monotonic() + wait)
                 elif stopped.wait(wait):
                     raise

@@ -209,8 +209,9 @@ class Judge(Estimator):
                 self.counts.seconds += perf_counter() - began
             if len(known) < len({*prompts}):
                 raise RerankError(
-                    f"{self.option}, {place}: the budget of {self.settings.budget:g} is spent; "
-                    f"give a larger one{self._kept()}"
+                    f"{self.option}, {place}: the budget of {self.settings.budget:g} is spent, "
+                    f"{len(known):,} of {len({*prompts}):,} questions are answered; give a larger "
+                    f"one{self._kept()}"
                 )
         return known
 
@@ -251,11 +252,11 @@ class Judge(Estimator):
             counts.readable += self._read(prompt, {prompt: answer}) is not None
             hopeless = counts.asked >= HOPELESS and not counts.readable
         if hopeless:
-            said = "was cut off" if answer.get("cut") else shown(answer["text"].encode())
+            said = "was cut off" if answer.get("cut") else f"is {shown(answer['text'].encode())}"
             cure = "give tokens=N" if answer.get("cut") else "give another form=, prompt= or model="
             raise ServerError(
-                f"gives nothing that can be read: the first {HOPELESS} answers, the last of "
-                f"which {said}; {cure}"
+                f"answers otherwise than it is asked to: none of {HOPELESS} answers can be read, "
+                f"the last one {said}; {cure}"
             )
 
     def _read(self, prompt: Wording, answers: Mapping[Wording, Answer]) -> list[float] | None:
@@ -301,10 +302,10 @@ class Judge(Estimator):
         by_text: Array = values[:, firsts(question.texts)]
         return by_text
 
-    def sizes(self, question: Question | None) -> list[int]:
-        """Bytes of the questions in words about a question's candidates."""
-        passes = [] if question is None else self._of_passes(question)
-        return [len(prompt.text.encode()) for prompt in chain(*passes)]
+    def sizes(self, question: Question | None) -> list[tuple[int, bool]]:
+        """Of the questions in words about a question's candidates bytes, and whether answered."""
+        prompts = chain(*([] if question is None else self._of_passes(question)))
+        return [(len(prompt.text.encode()), prompt.key in self._store) for prompt in prompts]
 
     def errors(self, question: Question) -> list[dict[str, str]]:
         """The errors that the first pass has found in the chosen candidate of a question."""
@@ -391,8 +392,8 @@ class Counts:
         if self.unasked:
             parts.append(f"{self.unasked:,} sentences not asked about")
         if self.retried:
-            again = f"{self.retried:,} answers could not be read and were asked for again"
-            lost = f", {self.lost:,} in vain: {self.unread}" if self.lost else ""
+            again = f"answers that could not be read and were asked for again: {self.retried:,}"
+            lost = f", {self.lost:,} of them in vain: {self.unread}" if self.lost else ""
             parts.append(again + lost)
         return "; ".join(parts)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import click
 
-from rerank.registry import JUDGE
+from rerank.registry import ESTIMATORS, JUDGE
 from rerank.values import (
     SEED,
     TEXT,
@@ -162,10 +162,16 @@ def preset_of(entry: str) -> float | None:
     """The weight of `judge:MODEL` beside agreement; None for another scorer."""
     kind, _, argument = entry.partition(":")
     form = split(argument, KEYS)[1].get("form", "rating") if kind == JUDGE else ""
-    return PRESETS.get(form)
+    return PRESETS.get(form, 1.0) if form else None
 
 
 class ScorerValue(Pair):
     """NAME=ENTRY[:ARGUMENT] of `--scorer` as a tuple."""
 
     sections: ClassVar = {"judge:MODEL": OF_SCORERS}
+
+    def parsed(self, value: str) -> tuple[str, Any]:
+        """The name and the value; ValueError for a value without a name, too."""
+        if value.startswith(ESTIMATORS):
+            raise ValueError(f"expected a name in front, as j={value}")
+        return super().parsed(value)

@@ -22,6 +22,7 @@ from rerank.scorers.programs import ProgramProblem, Question, Shown
 
 STRANGE = 0.5  # of the probability, on other answers than those that are asked for
 SAMPLE = 200  # questions by which costs are estimated
+EXACT = 20_000  # questions that are looked up, whether they are answered already
 
 
 class JudgeProblem(ProgramProblem):
@@ -147,19 +148,23 @@ class JudgeScorer(FeatureSource):
 
     def price(self, n: float, documents: Iterable[NamedLists]) -> str:
         """`, about 2,100,000 tokens read and 28,000 written, for 0.33`, by some first questions."""
-        sizes: list[int] = []
+        found: list[tuple[int, bool]] = []
+        whole = self.order == 0 and n <= EXACT
         for name, kbest in documents:
             problem = self._problem(name, kbest)
-            for t in range(len(problem.lengths)):
+            for t, k in enumerate(problem.lengths):
                 history = (0,) * min(t, self.order or 0)
-                sizes += self.judge.sizes(problem.about(t, history, range(problem.lengths[t])))
-            if len(sizes) >= SAMPLE:
+                found += self.judge.sizes(problem.about(t, history, range(k)))
+            if len(found) >= SAMPLE and not whole:
                 break
-        read = n * float(np.mean(sizes or [0])) / BYTES_A_TOKEN
+        known = sum(answered for _, answered in found) if whole else 0
+        n = len(found) - known if whole else n
+        read = n * float(np.mean([size for size, _ in found] or [0])) / BYTES_A_TOKEN
         written = n * WRITTEN.get(self.judge.form.name, 4.0)
         price = self.judge.settings.price
         sum_ = f", for {cost(read, written, price):.3g}" if price else ""
-        return f", about {read:,.0f} tokens read and {written:,.0f} written{sum_}"
+        of_them = f", {known:,} of them answered already; the rest" * bool(known)
+        return f"{of_them}, about {read:,.0f} tokens read and {written:,.0f} written{sum_}"
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document; at order 0 all is asked at once."""

@@ -124,7 +124,7 @@ def test_an_answer_that_cannot_be_read_is_no_judgement(
 ) -> None:
     said = judged(world, stub.url(name))
     assert [*itertools.chain(*values(world))] == [0.0] * 9
-    assert "9 answers could not be read and were asked for again, 9 in vain: document" in said
+    assert "read and were asked for again: 9, 9 of them in vain: document" in said
     assert stub.asked.total() == 18
     judged(world, stub.url(name))
     assert stub.asked.total() == 18
@@ -149,10 +149,7 @@ def test_a_run_ends_where_nothing_can_be_read(world: World, stub: JudgeStub) -> 
     command = ASKED.replace("w.ini", "start.json")
     found = world.run(f"{command} --scorer j=judge:{stub.url('cut')},parallel=2")
     assert found.exit == 1
-    assert (
-        "gives nothing that can be read: the first 40 answers, the last of which was cut off"
-        in (found.err)
-    )
+    assert "none of 40 answers can be read, the last one was cut off; give tokens=N" in found.err
     assert "give tokens=N; its 4" in found.err
     assert stub.asked.total() <= 42
     stub.asked.clear()
@@ -237,7 +234,7 @@ def test_a_run_ends_when_its_budget_is_spent(world: World, stub: JudgeStub) -> N
     found = world.run(f"{ASKED} --scorer j=judge:{priced},budget=0.0043 --out new.txt")
     assert found.exit == 1
     assert not (world.folder / "new.txt").exists()
-    assert "the budget of 0.0043 is spent; give a larger one; its 4 answers" in found.err
+    assert "is spent, 4 of 9 questions are answered; give a larger one; its 4 answers" in found.err
     stub.seconds = 0.1
     more = f"{stub.url()},parallel=8,price=10/20,budget=0.0022"
     assert world.run(f"{ASKED} --scorer j=judge:{more}").exit == 1

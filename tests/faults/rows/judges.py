@@ -28,6 +28,7 @@ WRONG = [  # keys, message, cure
 ]
 FAULTS = [
     *(Fault(f"--judge-{keys.replace('=', '-').replace(',', '-').replace('/', '-')}", f"{OK},{keys}", AT + message, exit=2, cure=cure) for keys, message, cure in WRONG),
+    Fault("--judge-without-a-name", OK.replace("j=judge", "judge"), "expected a name in front, as j=judge:openai", exit=2, cure=OK),
     Fault("--judge-nothing", f"{WITH}gpt", r"expected openai:URL,model=NAME or hf:DIR, and behind it one of model, form, .*; found 'gpt'", exit=2, cure=OK),
     Fault("--judge-without-model", f"{WITH}{STUB.url().partition(',')[0]}", "expected ,model=NAME behind the URL", exit=2, cure=OK),
     Fault("--judge-url", f"{WITH}openai:ftp://x,model=m", "expected a URL as http://localhost:8000/v1", exit=2, cure=OK),
