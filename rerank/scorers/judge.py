@@ -2,7 +2,7 @@
 
 What is asked is a form (`rerank.scorers.judge_forms`) in words of a template; who answers, a server
 or a model of a folder (`rerank.scorers.judge_models`). Every answer is kept when it comes, by its
-question: none is asked for twice, whatever ends a run.
+question: whatever ends a run, none but those in flight is asked for twice.
 
 Several passes are aggregated: `mean`; `trimmed`, the mean without what is more than two standard
 deviations away from it; `ranks`, the mean with weights 1, 1/2, 1/3, … from the mildest judgement
@@ -45,7 +45,7 @@ from rerank.scorers.judge_options import (
     VARIABLES,
     JudgeSettings,
 )
-from rerank.scorers.model_options import HUGGING_FACE, SERVER
+from rerank.scorers.model_options import HUGGING_FACE, SERVER, without_secret
 from rerank.scorers.programs import WITHOUT_WINDOW, Estimator, ProgramEstimator, Question
 from rerank.scorers.templates import JinjaTemplate
 from rerank.values import Key, settings, split
@@ -54,7 +54,6 @@ VERSION = 1  # of questions and of what answers are worth
 BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
 WRITTEN = {"errors": 120.0, "ranking": 40.0}  # tokens of an answer, about; of other forms 4
 _UNKNOWN_KEY = re.compile(r".*,([A-Za-z_-]+)=[^,]*", re.DOTALL)
-_SECRET = re.compile("//[^/]*@")  # in a URL
 HOPELESS = 40  # answers after which a run ends if none can be read
 _Progress = Callable[..., Iterable[Any]]
 
@@ -65,7 +64,7 @@ class Judge(Estimator):
     progress: _Progress = staticmethod(lambda items, **how: items)
 
     def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
-        self.option = f"{option}{_SECRET.sub('//…@', argument.partition(',')[0])}"
+        self.option = f"{option}{without_secret(argument.partition(',')[0])}"
         try:
             target, self.settings = parsed(argument, keys)
             kind = ChatModel if target.startswith(SERVER) else LocalModel
@@ -74,15 +73,15 @@ class Judge(Estimator):
             raise UsageError(f"{self.option}: {fault.message}") from None
         except ValueError as fault:
             raise UsageError(f"{self.option}: {fault}") from None
-        own = self.settings
-        self.form = FORMS[own.form]
-        self.template = JinjaTemplate(Path(own.prompt) if own.prompt else TEMPLATE, VARIABLES)
+        chosen = self.settings
+        self.form = FORMS[chosen.form]
+        self.template = JinjaTemplate(Path(chosen.prompt) if chosen.prompt else TEMPLATE, VARIABLES)
         shows = "candidate" if self.form.shows == "one" else "candidates"
         if shows not in self.template.used:
-            raise self.template.at_end(f"expected the variable {shows}, of form={own.form}")
-        self.title = f"{own.model or Path(target.partition(':')[2]).name} ({own.form})"
+            raise self.template.at_end(f"expected the variable {shows}, of form={chosen.form}")
+        self.title = f"{chosen.model or Path(target.partition(':')[2]).name} ({chosen.form})"
         self.facts: dict[str, object] = {"program": self.title, "version": str(VERSION)}
-        self.side_information = ("source",) if own.source else ()
+        self.side_information = ("source",) if chosen.source else ()
         self.counts, self._lock = Counts(), Lock()
         self._seen: dict[bytes, bool] = {}  # keys of answers that were used: whether asked now
         self._first: dict[bytes, float] = {}  # what the candidate gets that is shown first, by key
@@ -92,8 +91,8 @@ class Judge(Estimator):
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
         """Keep answers in a cache; of_models: what a model of a folder runs on."""
         self.model.machine = of_models or {}
-        own = asdict(self.settings).items()
-        asked = [(name, value) for name, value in own if name not in NOT_ASKED]
+        every = asdict(self.settings).items()
+        asked = [(name, value) for name, value in every if name not in NOT_ASKED]
         identity = repr((VERSION, asked, self.template.digest, self.model.facts))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
         self.signature = f"{self.title}={self.digest[:LENGTH]}"
@@ -116,18 +115,18 @@ class Judge(Estimator):
 
     def judged(self, questions: Iterable[Question], place: str) -> Array:
         """Judgements (n,) of the candidates of questions, NaN where no answer can be read."""
-        work = [(question, self._of_passes(question)) for question in questions]
+        work = [(question, self._wordings(question)) for question in questions]
         answers = self._answered(work, place)
         judged = [self._values(*item, answers)[[*item[0].chosen]] for item in work]
         return np.concatenate(judged) if judged else np.zeros(0)
 
     def ask(self, questions: Iterable[Question], place: str) -> None:
         """Have questions answered, all at once."""
-        self._answered([(question, self._of_passes(question)) for question in questions], place)
+        self._answered([(question, self._wordings(question)) for question in questions], place)
 
     # Questions
 
-    def _of_passes(self, question: Question) -> list[list[Wording]]:
+    def _wordings(self, question: Question) -> list[list[Wording]]:
         """The questions of each pass in words.
 
         Equal texts are shown once, under the number of the first; one alone is not compared.
@@ -217,13 +216,13 @@ class Judge(Estimator):
 
     def _affordable(self, items: Iterable[Sequence[Wording]]) -> Iterator[Sequence[Wording]]:
         """The items until the next one, and those in flight, may cost more than is left."""
-        own, counts = self.settings, self.counts
+        chosen, counts = self.settings, self.counts
         sent = counts.asked
         for item in items:
-            if own.budget is not None and own.price is not None:
-                spent = cost(counts.read, counts.written, own.price)
+            if chosen.budget is not None and chosen.price is not None:
+                spent = cost(counts.read, counts.written, chosen.price)
                 mean = spent / counts.asked if counts.asked else self._guess(item[0])
-                if spent + mean * (sent + 1 - counts.asked) > own.budget:
+                if spent + mean * (sent + 1 - counts.asked) > chosen.budget:
                     return
             sent += 1
             yield item
@@ -273,12 +272,12 @@ class Judge(Estimator):
         answers: Mapping[Wording, Answer],
     ) -> Array:
         """Values (K,) of the texts of a question, NaN for those that have none."""
-        values, first = self._by_pass(question, of_passes, answers), firsts(question.texts)
+        values, first = self._values_by_pass(question, of_passes, answers), firsts(question.texts)
         if of_passes[0]:
             self.counts.add_passes(values[:, sorted({first[k] for k in question.chosen})])
         return aggregated(values, self.settings.mean)
 
-    def _by_pass(
+    def _values_by_pass(
         self,
         question: Question,
         of_passes: Sequence[Sequence[Wording]],
@@ -290,10 +289,10 @@ class Judge(Estimator):
             found = {p.shown: self._read(p, answers) for p in prompts}
             if self.form.shows == "two":  # a pair in one order alone would prefer a place
                 found = {s: v if found[s[::-1]] is not None else None for s, v in found.items()}
-            read = {places: own for places, own in found.items() if own is not None}
+            read = {places: shares for places, shares in found.items() if shares is not None}
             sums, times = np.zeros((2, len(row)))
-            for places, own in read.items():
-                sums[[*places]] += own
+            for places, shares in read.items():
+                sums[[*places]] += shares
                 times[[*places]] += 1
             np.divide(sums, times, out=row, where=times > 0)
             if self.form.shows != "one":
@@ -304,20 +303,22 @@ class Judge(Estimator):
 
     def sizes(self, question: Question | None) -> list[tuple[int, bool]]:
         """Of the questions in words about a question's candidates bytes, and whether answered."""
-        prompts = chain(*([] if question is None else self._of_passes(question)))
+        prompts = chain(*([] if question is None else self._wordings(question)))
         return [(len(prompt.text.encode()), prompt.key in self._store) for prompt in prompts]
 
     def errors(self, question: Question) -> list[dict[str, str]]:
         """The errors that the first pass has found in the chosen candidate of a question."""
-        prompts = self._of_passes(question)[0]
+        prompts = self._wordings(question)[0]
         answers = self._answered([(question, [prompts])], question.place)
         found = [errors_of(answers[prompt]["text"]) or [] for prompt in prompts]
         return [error._asdict() for error in chain(*found)]
 
-    def of_passes(self, question: Question) -> list[float | None]:
+    def by_pass(self, question: Question) -> list[float | None]:
         """What each pass says of the chosen candidate of a question; None where it is unread."""
-        (k,), passes = question.chosen, self._of_passes(question)
-        values = self._by_pass(question, passes, self._answered([(question, passes)], ""))[:, k]
+        (k,), passes = question.chosen, self._wordings(question)
+        values = self._values_by_pass(question, passes, self._answered([(question, passes)], ""))[
+            :, k
+        ]
         return [None if math.isnan(value) else value for value in values.tolist()]
 
     def report(self) -> str:
@@ -404,7 +405,7 @@ _DEVIATIONS = "of a candidate over passes", "of the candidates of a sentence"
 def parsed(argument: str, keys: Mapping[str, Key]) -> tuple[str, JudgeSettings]:
     """The model of `MODEL[,KEY=VALUE…]`, and what stands behind it; ValueError or BadParameter."""
     target, given = split(argument, keys)
-    own = JudgeSettings(**settings(given, keys, None, None))
+    chosen = JudgeSettings(**settings(given, keys, None, None))
     if unknown := _UNKNOWN_KEY.fullmatch(target):
         near = get_close_matches(unknown[1], keys, 1)
         hint = f"did you mean {near[0]}=?" if near else f"there are {', '.join(keys)}"
@@ -415,13 +416,13 @@ def parsed(argument: str, keys: Mapping[str, Key]) -> tuple[str, JudgeSettings]:
             f"{', '.join(keys)}; found {shown(target.encode())}"
         )
     server = target.startswith(SERVER)
-    own.check(server=server)
+    chosen.check(server=server)
     unused = set() if server else given.keys() & OF_SERVERS
-    if not server and own.tokens and FORMS[own.form].answers:
+    if not server and chosen.tokens and FORMS[chosen.form].answers:
         unused.add("tokens")
     if unused:
         raise ValueError(f"{min(unused)}= is not used by a model in a folder; leave it out")
-    return target, own
+    return target, chosen
 
 
 def estimator_of(option: str, value: str) -> Estimator:

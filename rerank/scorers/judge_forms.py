@@ -195,8 +195,8 @@ FORMS = {
 def aggregated(values: Floats, mean: str) -> Floats:
     """Values (K,) of several passes (P, K), of which some may be NaN; NaN where all are."""
     if len(values) == 1:
-        own: Floats = values[0]
-        return own
+        only: Floats = values[0]
+        return only
     known = np.ma.masked_invalid(values)
     if mean == "trimmed":
         far = abs(known - known.mean(axis=0)) > 2 * known.std(axis=0)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from rerank.files.server import Server, ServerError, key_of
 from rerank.scorers.cached_scores import digest
 from rerank.scorers.judge_forms import FORMS, Form
 from rerank.scorers.judge_options import JudgeSettings
+from rerank.scorers.model_options import HUGGING_FACE, LanguageModelOption
 
 if TYPE_CHECKING:
     from lm.causal import CausalEngine, CausalModel
+    from rerank.scorers.causal_lm import CausalLM
 
 _AT_ONCE = 64  # questions between two that are kept
 _TOP = 20  # log-probabilities of a token, the most that servers give
@@ -76,27 +78,27 @@ class ChatModel:
     varies = True
     machine: Mapping[str, Any] = MappingProxyType({})  # of models in folders
 
-    def __init__(self, option: str, url: str, own: JudgeSettings) -> None:
-        self._form, self.draws = FORMS[own.form], own.passes > 1
-        self._extra = _object_of(own.request) if own.request else {}
+    def __init__(self, option: str, url: str, chosen: JudgeSettings) -> None:
+        self._form, self.draws = FORMS[chosen.form], chosen.passes > 1
+        self._extra = _object_of(chosen.request) if chosen.request else {}
         if "messages" in self._extra:
-            raise ValueError(f"request={own.request}: expected no messages; give prompt=FILE")
+            raise ValueError(f"request={chosen.request}: expected no messages; give prompt=FILE")
         self._server = Server(
             url,
-            key=key_of(option, url, own.key_env or None, insecure=own.insecure),
-            seconds=own.timeout,
-            retries=own.retries,
-            threads=own.parallel,
+            key=key_of(option, url, chosen.key_env or None, insecure=chosen.insecure),
+            seconds=chosen.timeout,
+            retries=chosen.retries,
+            threads=chosen.parallel,
         )
         self._request: dict[str, object] = {
-            "model": own.model,
-            "temperature": float(self.draws) if own.temperature is None else own.temperature,
+            "model": chosen.model,
+            "temperature": float(self.draws) if chosen.temperature is None else chosen.temperature,
         }
-        if own.form in ("grade", "pair") and not self.draws:
+        if chosen.form in ("grade", "pair") and not self.draws:
             self._request |= {"logprobs": True, "top_logprobs": _TOP}
-        self.tokens = own.tokens or self._form.tokens
-        self._schema = own.schema and self._form.schema is not None
-        self.facts = "chat", own.form, self._request, self._schema, sorted(self._extra.items())
+        self.tokens = chosen.tokens or self._form.tokens
+        self._schema = chosen.schema and self._form.schema is not None
+        self.facts = "chat", chosen.form, self._request, self._schema, sorted(self._extra.items())
 
     def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
         """The answer to each of at most n prompts, with its number, in any order; ServerError.
@@ -182,11 +184,11 @@ class LocalModel:
 
     draws = varies = False
 
-    def __init__(self, option: str, folder: str, own: JudgeSettings) -> None:
+    def __init__(self, option: str, folder: str, chosen: JudgeSettings) -> None:
         from lm.causal_folder import folder_digest
 
-        self._option, self._folder, self._form = option, Path(folder), FORMS[own.form]
-        self.tokens = own.tokens or self._form.tokens
+        self._option, self._folder, self._form = option, Path(folder), FORMS[chosen.form]
+        self.tokens = chosen.tokens or self._form.tokens
         self.machine: Mapping[str, Any] = {}  # of `open_models`
         self._engine: CausalEngine | None = None
         if not self._folder.is_dir():
@@ -231,24 +233,13 @@ class LocalModel:
     def _opened(self) -> CausalEngine:
         """The model on its device; InputError if the folder is not valid."""
         if self._engine is None:
-            from lm.backend import Backend
-            from lm.causal import CausalEngine, open_causal_model
-            from lm.causal_folder import CausalFolderError
-            from rerank.scorers.models import choose_device, use_cores
+            from rerank.scorers.models import open_models
 
-            threads, dtype = self.machine.get("threads"), self.machine.get("dtype", "float32")
-            device = choose_device(self.machine.get("device", "auto"), threads)
-            try:
-                model = open_causal_model(self._folder, device, dtype)
-                use_cores(model.model.num_parameters(), threads)
-                deterministic = self.machine.get("deterministic", False)
-                backend = Backend(device, dtype=dtype, deterministic=deterministic)
-                self._engine = CausalEngine(model, backend)
-                self._engine.check()
-            except CausalFolderError as fault:
-                raise InputError(str(fault)) from None
-            except ValueError as fault:
-                raise InputError(f"{self._folder}: {fault}") from None
+            machine: dict[str, Any] = {"device": "auto", "threads": None, "dtype": "float32"}
+            machine |= {"deterministic": False, **self.machine}
+            option = LanguageModelOption.of("judge", f"{HUGGING_FACE}{self._folder},join=space")
+            (opened,) = open_models([option], None, **machine)
+            self._engine = cast("CausalLM", opened).engine
         return self._engine
 
     def _tokens_of(self, model: CausalModel, text: str) -> list[int]:

@@ -35,21 +35,21 @@ class JudgeProblem(ProgramProblem):
     def __init__(
         self, kbest: KBest, judge: Judge, asked: Sequence[Sequence[int]], label: str
     ) -> None:
-        own = judge.settings
-        before = own.source_before + max(0, own.window - 1)
-        shown = Shown(own.source, own.order, before, own.source_after)
+        settings = judge.settings
+        before = settings.source_before + max(0, settings.window - 1)
+        shown = Shown(settings.source, settings.order, before, settings.source_after)
         super().__init__(kbest, judge, shown, label=label)
-        self._judge, self._own, self._asked = judge, own, asked
+        self._judge, self._settings, self.asked = judge, settings, asked
         self._rows: dict[tuple[int, Choices], Array] = {}  # of candidates, NaN where not asked yet
 
     def question(self, t: int, history: Choices, chosen: Sequence[int]) -> Question:
         """What is asked after a history; of a passage all of its sentences as one text."""
         question = super().question(t, history, chosen)
-        if not self._own.window:
+        if not self._settings.window:
             return question
         parts: dict[str, Any] = dict(question.parts)
         before = parts.pop("candidates_before", [])
-        if self._own.source:
+        if self._settings.source:
             sources = [*parts.pop("sources_before", []), parts["source"]]
             begin = len(sources) - 1 - len(before)
             parts |= {"sources_before": sources[:begin], "source": "\n".join(sources[begin:])}
@@ -58,9 +58,9 @@ class JudgeProblem(ProgramProblem):
 
     def about(self, t: int, history: Choices, chosen: Iterable[int]) -> Question | None:
         """What is asked of candidates of sentence t after a history; None if nothing is."""
-        asked = [*self._asked[t]]
+        asked = [*self.asked[t]]
         places = [asked.index(k) for k in chosen if k in asked]
-        if not places or not ends(t, len(self.lengths), self._own):
+        if not places or not ends(t, len(self.lengths), self._settings):
             return None
         question = self.question(t, history, asked)
         return question._replace(texts=[question.texts[k] for k in asked], chosen=places)
@@ -71,7 +71,7 @@ class JudgeProblem(ProgramProblem):
         But for all of a list that is ranked, or of which some have the lowest judgement.
         """
         k = self.lengths[t]
-        whole = not self.order or self._judge.form.shows != "one" or len(self._asked[t]) < k
+        whole = not self.order or self._judge.form.shows != "one" or len(self.asked[t]) < k
         lacking: dict[Choices, set[int]] = {}
         for history, chosen in wanted:
             row = self._rows.setdefault((t, history), np.full(k, np.nan))
@@ -82,31 +82,36 @@ class JudgeProblem(ProgramProblem):
         judged = iter(self._judge.judged(about, about[0].place if about else ""))
         for history, question in questions.items():
             row, places = self._rows[t, history], () if question is None else question.chosen
-            row[[self._asked[t][place] for place in places]] = own = [next(judged) for _ in places]
-            if np.isnan(own).any() and self.order:
+            values = [next(judged) for _ in places]
+            row[[self.asked[t][place] for place in places]] = values
+            if np.isnan(values).any() and self.order:
                 raise RerankError(f"{self._judge.option}: {self._judge.counts.unread}")
-            if whole or not own:  # without a judgement of all that were asked about there is none
-                row[:] = 0.0 if np.isnan(own).any() or not own else np.fmax(row, min(own))
+            if (
+                whole or not values
+            ):  # without a judgement of all that were asked about there is none
+                unknown = np.isnan(values).any() or not values
+                row[:] = 0.0 if unknown else np.fmax(row, min(values))
         return np.concatenate([self._rows[t, history][[*chosen]] for history, chosen in wanted])
 
     def said(self, choices: Sequence[int]) -> Iterator[tuple[list[Any], list[dict[str, str]]]]:
         """What each pass says of the choice of each sentence, and the errors that it has.
 
-        Nothing where it was not asked about.
+        Nothing where it was not asked about: nothing is asked here.
         """
         for t, k in enumerate(choices):
             history = tuple(choices[max(0, t - self.order) : t])
-            if (question := self.about(t, history, [k])) is None:
+            question = self.about(t, history, [k])
+            if question is None or not all(known for _, known in self._judge.sizes(question)):
                 yield [], []
-            else:
-                errors = self._judge.errors(question) if self._own.form == "errors" else []
-                yield self._judge.of_passes(question), errors
+                continue
+            errors = self._judge.errors(question) if self._settings.form == "errors" else []
+            yield self._judge.by_pass(question), errors
 
 
-def ends(t: int, n: int, own: JudgeSettings) -> bool:
+def ends(t: int, n: int, settings: JudgeSettings) -> bool:
     """Whether a passage ends with sentence t of n: each full one of a stride, and the last."""
-    full = t + 1 - own.window
-    return not own.window or t == n - 1 or (full >= 0 and full % own.stride == 0)
+    full = t + 1 - settings.window
+    return not settings.window or t == n - 1 or (full >= 0 and full % settings.stride == 0)
 
 
 class JudgeScorer(FeatureSource):
@@ -119,11 +124,11 @@ class JudgeScorer(FeatureSource):
     ) -> None:
         self.judge = Judge(f"--scorer {name}={JUDGE}:", argument, OF_SCORERS)
         self.judge.keep_in(cache, of_models)
-        own, self._unasked = self.judge.settings, set[tuple[str, int]]()
-        super().__init__(name, order=own.order)
+        settings, self._unasked = self.judge.settings, set[tuple[str, int]]()
+        super().__init__(name, order=settings.order)
         self.side_information, self.digest = self.judge.side_information, self.judge.digest
-        self.chosen = {**self.judge.facts, "form": own.form}
-        self.cacheable, self.preset = cache is not None, PRESETS[own.form]
+        self.chosen = {**self.judge.facts, "form": settings.form}
+        self.cacheable, self.preset = cache is not None, PRESETS[settings.form]
 
     @property
     def seconds(self) -> float:
@@ -136,14 +141,14 @@ class JudgeScorer(FeatureSource):
 
     def n_asked(self, counts: Sequence[int], most: float) -> float:
         """Most questions about lists; a list of n candidates is one question, a pair two."""
-        own, shows = self.judge.settings, self.judge.form.shows
-        asked = [min(k, own.top or k) for k in counts]
+        settings, shows = self.judge.settings, self.judge.form.shows
+        asked = [min(k, settings.top or k) for k in counts]
         each = [k if shows == "one" else k > 1 if shows == "all" else k * (k - 1) for k in asked]
-        histories = (math.prod(counts[max(0, t - own.order) : t]) for t in range(len(counts)))
-        return own.passes * sum(
+        histories = (math.prod(counts[max(0, t - settings.order) : t]) for t in range(len(counts)))
+        return settings.passes * sum(
             n * min(most, before)
             for t, (n, before) in enumerate(zip(each, histories, strict=True))
-            if ends(t, len(counts), own)
+            if ends(t, len(counts), settings)
         )
 
     def price(self, n: float, documents: Iterable[NamedLists]) -> str:
@@ -170,8 +175,8 @@ class JudgeScorer(FeatureSource):
         """Features of each document; at order 0 all is asked at once."""
         self.judge.progress = self.progress
         problems = [self._problem(*named) for named in documents]
-        for name, kbest in documents:
-            clear = (t for t, asked in enumerate(self._asked(kbest)) if not asked)
+        for problem, (name, _) in zip(problems, documents, strict=True):
+            clear = (t for t, asked in enumerate(problem.asked) if not asked)
             self._unasked.update((name, t) for t in clear)
         self.judge.counts.unasked = len(self._unasked)
         if self.order == 0:
@@ -192,9 +197,9 @@ class JudgeScorer(FeatureSource):
         where the best one is better than the second by the `margin`. At order 0 none, either, where
         all texts are equal.
         """
-        own, asked = self.judge.settings, []
+        settings, asked = self.judge.settings, []
         values = None
-        if own.top is not None or own.margin is not None:
+        if settings.top is not None or settings.margin is not None:
             from rerank.scorers.agreement import agreement_of
 
             stated = kbest.n and kbest.totals is not None and np.ptp(kbest.totals) > 0
@@ -208,8 +213,8 @@ class JudgeScorer(FeatureSource):
                     of_texts[text] = max(value, of_texts.get(text, -math.inf))
                 best = sorted(of_texts, key=lambda text: -of_texts[text])
                 gaps = [of_texts[best[0]] - of_texts[text] for text in best[1:2]]
-                clear = any(gap >= (own.margin or math.inf) for gap in gaps)
-                chosen = [] if clear else [k for k in chosen if texts[k] in best[: own.top]]
+                clear = any(gap >= (settings.margin or math.inf) for gap in gaps)
+                chosen = [] if clear else [k for k in chosen if texts[k] in best[: settings.top]]
             if self.order == 0 and len({texts[k] for k in chosen}) < 2:
                 chosen = []
             asked.append(chosen)
@@ -220,8 +225,8 @@ class JudgeScorer(FeatureSource):
         if not kbest.n:
             return {}
         said = [*self._problem("", kbest).said(choices)]
-        judged = [[{"judge": self.name, "passes": own}] if own else [] for own, _ in said]
-        errors = [[{"judge": self.name, **error} for error in own] for _, own in said]
+        judged = [[{"judge": self.name, "passes": by}] if by else [] for by, _ in said]
+        errors = [[{"judge": self.name, **error} for error in found] for _, found in said]
         listed = {"errors": errors} if self.judge.form.name == "errors" else {}
         return {"judged": judged, **listed}
 

@@ -267,6 +267,11 @@ class LanguageModelOption:
         return replace(self, window=replace(window, begin=begin))
 
 
+def without_secret(text: str) -> str:
+    """A text without names and passwords of URLs in it, for messages."""
+    return _SECRET.sub("//…@", text)
+
+
 def _parsed(name: str, text: str) -> LanguageModelOption:
     """The model that a value describes; BadParameter for an invalid one."""
     values: dict[str, Any] = {}
@@ -292,7 +297,7 @@ def _parsed(name: str, text: str) -> LanguageModelOption:
             except click.BadParameter as fault:
                 raise click.BadParameter(f"found {key}={value}: {fault.message}") from None
     except click.BadParameter as fault:
-        shown = _SECRET.sub("//…@", text)
+        shown = without_secret(text)
         raise click.BadParameter(f"{name}={shown}: {fault.message}") from None
     window = {known.field: values.pop(known.field) for key, known in keys.items() if key in given}
     if mark == SERVER:

@@ -167,7 +167,7 @@ def test_a_number_may_have_a_frame(name: str, world: World, stub: JudgeStub) -> 
 def test_one_unread_answer_leaves_a_sentence_to_the_other_features(
     world: World, stub: JudgeStub
 ) -> None:
-    """The others of the run have their judgements, and a number is made up for none."""
+    """All candidates of the sentence have 0; those of the other sentences have their ratings."""
     stub.unread = "it lights"
     judged(world, stub.url())
     assert values(world)[1] == [0.0] * 3
