@@ -276,6 +276,7 @@ DOCUMENT_FORMATS: Registry[Callable[..., Any]] = Registry(
         "wmt-xml": "rerank.formats.document_texts:WmtXml",
         "sgml": "rerank.formats.document_texts:Sgml",
         "jsonl": "rerank.formats.document_json:DocumentJson",
+        "review-table": "rerank.formats.review_tables:ReviewTable",
         "sizes": "rerank.formats.document_ids:Sizes",
         "numbered-docids": "rerank.formats.document_ids:NumberedDocids",
         "equals-lines": "rerank.formats.document_ids:EqualsLines",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
 from rerank.options import Command, option, optional_file, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
-from rerank.table import tsv_line
 from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import BinaryIO
+    from collections.abc import Mapping
+    from typing import BinaryIO, TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray
@@ -23,12 +23,18 @@ if TYPE_CHECKING:
     from decoders.result import SearchResult
     from rerank.corpus.kbest import KBest
     from rerank.files.paths import FilePath
+    from rerank.formats.review_tables import TableWriter
+    from rerank.formats.run_records import Choice
     from rerank.notices import Printer
+    from rerank.report.review import ReviewRows
     from rerank.runs.lists import ListSource
     from rerank.runs.results import CorpusResult, DocumentResult
     from rerank.runs.run import DecodedDocument, LinearModel, Run
     from rerank.runs.search import Search
     from rerank.scorers.features import DocumentFeatures
+
+    Reviewed: TypeAlias = tuple[Choice, float | None, float | None]
+    """A choice, its score and its agreement."""
 
 
 @record
@@ -61,15 +67,17 @@ class DecodingOutput:
         "Number of best paths per document in the summary.", type=Whole(), default=1, rare=True
     )
     table: str | None = optional_file(
-        "Table with a line for each sentence: document, segment, engine, text, score, "
-        "agreement, defects, errors.\n\n"
-        "Cells are divided by TABs, under headings. Segments count from 0 in their document; "
-        "engine: of --systems, or the name of a merged list; agreement: mean chrF2 against "
-        "the other candidates; defects: with --defects avoid, how many candidates are no "
-        "translations, by kind; errors: what a judge of --scorer with form=errors has found in the "
-        "text. Cells have no quotes; TABs and line ends in them are spaces. "
-        "Lines with # in front, before the headings, have the command, the version and "
-        "digests of the inputs."
+        "Table for reviewers, .xlsx, .csv or .tsv: a row for each sentence.\n\n"
+        "Its columns: line, document, segment from 0; source, with --source; engine, of "
+        "--systems, and the chosen text, what it has other than the first marked in .xlsx; decided "
+        "by: the feature with the largest share of the margin over the next text; changed: whether "
+        "the first engine has another text; the text of each engine; terms of --glossary; "
+        "score; agreement: mean chrF2 against the other candidates; defects: with --defects avoid, "
+        "how many candidates are no translations; errors: what a judge of --scorer with "
+        "form=errors has found.\n\n"
+        "The last, final, is for reviewers: evaluate --ref FILE reads it back. .tsv begins with "
+        "comments of how it was made, and has no quotes; .xlsx needs rerank-mt[xlsx].",
+        metavar="FILE",
     )
     trace: str | None = optional_file(
         "Features, margins and marginals of every sentence, as JSON lines; see rerank explain."
@@ -77,11 +85,15 @@ class DecodingOutput:
     dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
 
     def check(self) -> None:
-        """UsageError for paths that are listed nowhere."""
+        """UsageError for paths that are listed nowhere, and for a table of no kind."""
         if self.n_best > 1 and self.summary is None:
             raise UsageError(
                 "--n-best: the summary lists the paths of a document; give --summary FILE"
             )
+        if self.table is not None:
+            from rerank.formats.review_tables import check_table
+
+            check_table(self.table)
 
     @property
     def paths(self) -> Mapping[str, FilePath]:
@@ -136,22 +148,24 @@ def decode(options: DecodeOptions) -> None:
                 notices,
                 announce=announce,
                 all_features=output.kbest_out is not None,  # which other tuners need
+                sources=output.table is not None,  # which it shows
             )
         )
         search = run.choose_search(search, announce)
         approximate = _is_approximate(run, model, announce)
         if dry_run or run.shard is None:
-            passes = int(output.trace is not None)
+            passes = int(not (output.trace is None and output.table is None))
             announce_work(run, search, announce, passes=passes, dry_run=dry_run)
         if dry_run:
             return
         with outputs(run, output.paths, announce) as files:
             with ExitStack() as ordered:
                 writer = _Writer(run, files, ordered, approximate=approximate)
-                writer.state(search, weights.weights)
+                writer.state(search, weights.weights, output.table)
                 for batch in model.batches(run, search):
                     for document in batch.documents:
                         writer.write(document, batch.weights)
+                writer.finish()
             if run.shard is None:
                 result = writer.result(search, weights, announce)
                 run.warn()
@@ -211,35 +225,46 @@ class _Writer:
         self.overtaken = 0  # chosen candidates that have smaller totals in the list than others
         self.stated: Mapping[str, object] = {}
         self.entries: Mapping[str, object] = {}
+        self.rows: ReviewRows  # and the table, if there is one
+        self.table: TableWriter
 
-    def state(self, search: Search, weights: FilePath | None) -> None:
-        """Write what the table says of the run, and keep what traces state of it and of scorers."""
-        from rerank.files.signature import comment, run_entries
-        from rerank.runs.results import TABLE
+    def state(self, search: Search, weights: FilePath | None, table: FilePath | None) -> None:
+        """Begin the table, and keep what it and traces state of the run and of scorers."""
+        from rerank.files.signature import run_entries
+        from rerank.formats.review_tables import table_writer
+        from rerank.formats.translations import SOURCE
+        from rerank.report.review import ReviewRows, labels_of
 
         run, files = self.run, self.files
         self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}
         if {"trace", "table"} & {*files}:
             read = [*run.source.lists.files, *run.options.scorers.files]
             self.entries = run_entries([*read, weights] if weights else read)
-        if "table" in files:
-            files["table"].write(f"{comment(self.entries)}{tsv_line(TABLE)}\n".encode())
+        if table is not None:
+            merged = {name for name, _ in run.source.lists.merged}
+            self.rows = ReviewRows(
+                engines=[name for name in run.systems.values() if name not in merged],
+                labels=labels_of(run.systems, [model.name for model in run.kinds.models]),
+                sources=SOURCE in run.source.kinds,
+                terms=run.kinds.glossary is not None,
+                by_utility=search.method == "mbr",
+            )
+            self.table = table_writer(table, files["table"], self.rows.headings, self.entries)
 
     def write(self, document: DecodedDocument, weights: NDArray[np.float64]) -> None:
         """Write the lines of a document, decoded under weights (F,), and keep its result."""
-        from rerank.runs.results import TABLE, DocumentResult, write_list
+        from rerank.runs.results import DocumentResult, write_list
 
         run, files, (name, kbest, features, result) = self.run, self.files, document
         if self.approximate:
             result = replace(result, exact=False, optimal=False)
-        empty = [None] * (len(TABLE) - 2)
-        rows: Iterable[str] = (tsv_line([name, t, *empty]) for t in range(len(kbest)))
+        reviewed: Mapping[int, Reviewed] = {}
         if features is not None:
-            result, rows = self._explained(kbest, features, result, weights)
+            result, reviewed = self._explained(kbest, features, result, weights)
             self.agreement.add(kbest, features, result.choices)
         with run.watch.lap("writing"):
             if "table" in files:
-                files["table"].writelines(f"{row}\n".encode() for row in rows)
+                self._review(name, kbest, reviewed)
             self.in_order["out"](enumerate(kbest.chosen(result.choices), kbest.first))
             if "kbest" in files:
                 write, choices = self.in_order["kbest"], result.choices
@@ -256,25 +281,51 @@ class _Writer:
         features: DocumentFeatures,
         result: SearchResult,
         weights: NDArray[np.float64],
-    ) -> tuple[SearchResult, Iterable[str]]:
-        """The result with its margins, and the lines of the table; traces are written."""
-        from rerank.formats.run_records import to_line
+    ) -> tuple[SearchResult, Mapping[int, Reviewed]]:
+        """The result with its margins; traces are written, and rows of the table returned.
+
+        Of each sentence with candidates its choice, score and agreement, by number.
+        """
+        from rerank.formats.run_records import Choice, to_line
         from rerank.runs.results import Trace
         from rerank.scorers.features import counted
 
         run, counts = self.run, counted(self.run.scorers, kbest, result.choices)
         if not {"trace", "table", "summary"} & {*self.files}:
-            return result, ()
+            return result, {}
         with run.watch.lap("trace"):
             trace = Trace.of(kbest, features, weights, result, run.scorers)
-            if "trace" in self.files:
-                lists = [name for name, _ in run.source.lists.merged]
+            reviewed: dict[int, Reviewed] = {}
+            if {"trace", "table"} & {*self.files}:
                 trace = trace.with_totals_alone(run.scorers)
-                for record in trace.records(run.systems, lists, counts, self.stated):
-                    first, self.entries = self.entries, {}
-                    line = to_line(record | ({"run": first} if first else {}))
-                    self.files["trace"].write(line)
-            return trace.result, trace.table(run.systems, counts) if "table" in self.files else ()
+                lists = [name for name, _ in run.source.lists.merged]
+                agreement = trace.agreement() if "table" in self.files else repeat(None)
+                records = trace.records(run.systems, lists, counts, self.stated)
+                for record, value in zip(records, agreement, strict=False):
+                    if "trace" in self.files:
+                        first, self.entries = self.entries, {}
+                        line = to_line(record | ({"run": first} if first else {}))
+                        self.files["trace"].write(line)
+                    if "table" in self.files:
+                        reviewed[record["sentence"]] = Choice.of(record), record["total"], value
+            return trace.result, reviewed
+
+    def finish(self) -> None:
+        """Complete the table."""
+        if "table" in self.files:
+            with self.run.watch.lap("writing"):
+                self.table.finish()
+
+    def _review(self, document: str, kbest: KBest, reviewed: Mapping[int, Reviewed]) -> None:
+        """Write the rows of a document."""
+        from rerank.formats.translations import SOURCE
+
+        sources = kbest.side.get(SOURCE)
+        for t in range(len(kbest)):
+            line = self.run.source.documents.line(kbest.first + t) + 1
+            source = None if sources is None else sources[t].decode()
+            cells = self.rows.row((line, document, t), source, *reviewed.get(t, (None,)))
+            self.table.write(cells)
 
     def result(self, search: Search, weights: WeightsFile, announce: Printer) -> CorpusResult:
         """The result of all documents, with its signature."""

@@ -30,10 +30,10 @@ from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_ids import BlankLines, EqualsLines
 from rerank.formats.plain_texts import head_of, structure, text_lines
+from rerank.formats.review_tables import ReviewTable, is_workbook, read_workbook
 from rerank.notices import Notice, Notices
 from rerank.registry import DOCUMENT_FORMATS
 
-MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 PREFIX = "sacrebleu:"
 _NAME = re.compile(rf"{PREFIX}(.+)/([A-Za-z-]+)")
 
@@ -66,7 +66,7 @@ class DocumentFormat(Protocol):
 def documents_of_file(
     path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
 ) -> Documents:
-    """The documents of a file in any of the formats.
+    """The documents of a file in any of the formats, or of a workbook of `decode --table`.
 
     most: number of sentences that can be needed, which is asked for if there are many;
     InputError for more, before they are read.
@@ -75,6 +75,8 @@ def documents_of_file(
     source = display(path)
     if source.startswith(PREFIX):
         file = DocumentFile(cached_files(source, "documents")[0], "docids")
+    if is_workbook(file.path):
+        return read_workbook(file.path).documents
     lines = read_lines(file.path, notices)
     name = file.format_name
     if name is None and file.field is not None:
@@ -149,10 +151,13 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
 @lru_cache(maxsize=4)
 def _texts(path: str, modified: int, size: int) -> tuple[EvaluationSet | None, tuple[Notice, ...]]:
     """The content of a file of this state, and what there is to warn of."""
+    if is_workbook(path):
+        return read_workbook(path), ()
     notices = Notices()
     head = head_of(read_lines(path, Notices()))
     first = next((line.strip() for line in head if line.strip()), b"")
-    if first.startswith((b"<", b"{")):  # as XML, SGML and JSON begin
+    # XML, SGML and JSON begin so
+    if first.startswith((b"<", b"{")) or ReviewTable().detect(head):
         for known in formats():
             if known.has_texts and known.detect(head):
                 again = read_lines(path, notices)
@@ -169,16 +174,6 @@ def formats() -> list[DocumentFormat]:
     """
     names = sorted(DOCUMENT_FORMATS, key=lambda name: name in DOCUMENT_FORMATS.builtin)
     return [DOCUMENT_FORMATS[name]() for name in names]
-
-
-def check_size(size: int, most: int, source: str) -> None:
-    """InputError if what is kept in memory of a file is too much."""
-    if size > most:
-        raise InputError(
-            f"expected at most {most:,} bytes of texts, unpacked, found more; is this the right "
-            "file?",
-            source=source,
-        )
 
 
 # Test sets of sacrebleu

@@ -33,11 +33,10 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError, shown
-from rerank.formats.document_files import check_size
 from rerank.formats.document_ids import counts_on
 from rerank.formats.json_candidates import is_truncated
 from rerank.formats.plain_texts import DOCUMENT_KEYS, TEXT_KEYS
-from rerank.formats.tokens import Place, encoded, first_key, read_json, similar, text_of
+from rerank.formats.tokens import Place, check_size, encoded, first_key, read_json, similar, text_of
 from rerank.notices import Notices
 
 _MOST_TEXTS = 512 << 20  # characters of texts of JSON lines, of which the rest is not kept

@@ -27,7 +27,7 @@ scripts/ems/support/reference-from-sgm.perl of https://github.com/moses-smt/mose
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,7 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError, shown
-from rerank.formats.document_files import MAX_BYTES, check_size
-from rerank.formats.tokens import Place, chunks
+from rerank.formats.tokens import Place, bounded, chunks
 from rerank.notices import Notices
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
@@ -103,7 +102,7 @@ class WmtXml:
         target.line_number = lambda: int(parser.parser.CurrentLineNumber)
         try:
             line_end = b""
-            for block in chunks(_bounded(lines, source), _BLOCK_BYTES):
+            for block in chunks(bounded(lines, source), _BLOCK_BYTES):
                 parser.feed(line_end + b"\n".join(block))
                 line_end = b"\n"
             parser.close()
@@ -228,7 +227,7 @@ class Sgml:
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
     ) -> EvaluationSet:
         """The sets of a file; InputError for a tag that is not closed, or for a repeated id."""
-        content = b"\n".join(_bounded(lines, source))
+        content = b"\n".join(bounded(lines, source))
         place, builder = Place(source, notices), EvaluationSetBuilder(source)
         role: Role = "reference"
         of_set: Mapping[str, str] = {}
@@ -303,15 +302,6 @@ def _attributes(text: bytes) -> dict[str, str]:
     """Values of the attributes of a tag by name in lower case; their white space is kept."""
     pairs = _ATTRIBUTE.findall(text)
     return {name.decode().lower(): (a or b or c).decode() for name, a, b, c in pairs}
-
-
-def _bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """The lines of a file whose texts are kept; InputError beyond `MAX_BYTES`."""
-    size = 0
-    for line in lines:
-        size += len(line) + 1
-        check_size(size, MAX_BYTES, source)
-        yield line
 
 
 def _one_line(text: bytes) -> bytes:

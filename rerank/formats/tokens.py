@@ -1,4 +1,4 @@
-"""What readers of files need: places in a file, numbers, names, and JSON of strangers.
+"""What readers of files need: places in a file, limits, numbers, names, and JSON of strangers.
 
 msgspec reads JSON several times faster than the standard library, but it takes a repeated key in
 silence, and refuses NaN, Infinity and half a surrogate pair without a place. It is therefore the
@@ -30,6 +30,7 @@ _UNPACKED = {".gz": "zcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 HEAD = 50  # lines of another tool's output that show what it is
 _HEAD_BYTES = 1 << 16
+_MAX_BYTES = 128 << 20  # of a file whose texts are kept, unpacked
 _DIGIT = re.compile(rb"[0-9]")
 _SCORE_KEY = re.compile("comet|score|predict|log.?prob|^f1$", re.IGNORECASE)
 _NUMBER_KEY = re.compile(rb'"([^"\\]+)"\s*:\s*\[?\s*-?[0-9]')
@@ -108,6 +109,25 @@ def chunks(lines: Iterable[bytes], n_bytes: int) -> Iterator[list[bytes]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
+
+
+def check_size(size: int, most: int, source: str) -> None:
+    """InputError if what is kept in memory of a file is too much."""
+    if size > most:
+        raise InputError(
+            f"expected at most {most:,} bytes of texts, unpacked, found more; is this the right "
+            "file?",
+            source=source,
+        )
+
+
+def bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """The lines of a file whose texts are kept; InputError beyond `_MAX_BYTES`."""
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        check_size(size, _MAX_BYTES, source)
+        yield line
 
 
 def number(token: bytes, what: str, *, cure: str = "") -> float:

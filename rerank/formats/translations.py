@@ -179,6 +179,12 @@ def documents_in(path: FilePath, notices: Notices) -> Documents | None:
     return None if content is None else content.documents
 
 
+def has_sources(path: FilePath) -> bool:
+    """Whether a file of several texts has the source, too; False for a plain text."""
+    content = read_texts(file_of(path), Notices())
+    return content is not None and bool(content.texts.get("source"))
+
+
 def check_length(
     lines: Sequence[object],
     n_lines: int,

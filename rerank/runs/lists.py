@@ -50,6 +50,7 @@ from rerank.formats.translations import (
     documents_in,
     documents_of_reference,
     given_lines,
+    has_sources,
     matched,
     read_reference_texts,
     read_with_documents,
@@ -329,7 +330,7 @@ class ListSource(Source):
         if SOURCE in lists.side:
             return
         texts = (file_of(path) for _, path in lists.segmented)
-        stating = next((Path(path) for path in texts if documents_in(path, Notices())), None)
+        stating = next((Path(path) for path in texts if has_sources(path)), None)
         if stating is not None:
             self.lists = replace(lists, side={**lists.side, SOURCE: stating})
             self.side = {**self.side, SOURCE: stating}

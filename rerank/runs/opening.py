@@ -110,14 +110,15 @@ def open_run(
     programs: Sequence[Estimator] = (),
     metrics: Iterable[tuple[str, FilePath]] = (),
     check_side: bool = True,
+    sources: bool = False,
 ) -> Iterator[Run[ListSource]]:
     """A run through lists; standard input is copied for as long as it is open.
 
     lists: of the options, or what became of them; without options there are no scorers. What
     models choose by the first lists is announced. programs: beside the scorers, whose answers are
     cached, too; metrics: (name, file) of metrics of other tools, for `Run.metrics`; check_side:
-    whether side information that no scorer needs is refused. When the run is stopped, scores that
-    were computed go to the cache (`StoppedEarly`).
+    whether side information that no scorer needs is refused; sources: whether they are wanted even
+    so. When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
     """
     options = options or settings_of(RunOptions)
     with InputCopies() as copies:
@@ -128,7 +129,8 @@ def open_run(
             source = open_source(lists, notices, copies, documents, store=store)
         with watch.lap("models"):
             scorers, cache = open_scorers(options.scorers, options.machine, notices, programs)
-        _find_side(source, _needed(source.lists, scorers, programs), options, check=check_side)
+        needed = _needed(source.lists, scorers, programs)
+        _find_side(source, needed, options, check=check_side, sources=sources)
         source.side = {kind: copies.copied(path) for kind, path in source.lists.side.items()}
         if documents is None and isinstance(source, KBestFile):
             source.documents = source.find_documents(notices)
@@ -222,11 +224,12 @@ def open_decoding(
     *,
     announce: Printer,
     all_features: bool,
+    sources: bool = False,
 ) -> Iterator[Run[ListSource]]:
     """The run of a decoding; without a weights file candidates are chosen by agreement or votes.
 
-    all_features: whether features that no choice depends on are wanted, too. UsageError for a list
-    with scores that only weights can use.
+    all_features: whether features that no choice depends on are wanted, too; sources: likewise.
+    UsageError for a list with scores that only weights can use.
     """
     weighted, settings, choice = bool(model.source), options.as_tuned(model.weights), list[str]()
     if not all_features:
@@ -243,6 +246,7 @@ def open_decoding(
         announce=announce,
         programs=search.programs(),
         check_side=settings.scorers.names == options.scorers.names,
+        sources=sources,
     ) as run:
         if not (weighted or search.uniform) and run.has_scores():
             names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
@@ -314,19 +318,24 @@ def open_source(
 
 
 def _find_side(
-    source: ListSource, needed: Mapping[str, str], options: RunOptions, *, check: bool
+    source: ListSource,
+    needed: Mapping[str, str],
+    options: RunOptions,
+    *,
+    check: bool,
+    sources: bool,
 ) -> None:
     """Have the side information read that is needed; UsageError for what lacks or is not needed.
 
-    needed: kinds, and an option that needs each; check: whether others are refused. Sources are of
-    use where candidates that repeat them are to be avoided.
+    needed: kinds, and an option that needs each; check: whether others are refused; sources:
+    whether these are not. They are of use, too, where candidates that repeat them are avoided.
     """
     avoids = options.scorers.defects in (AVOID, DROP)
-    if SOURCE in needed or (avoids and isinstance(source, KBestFile)):
+    if sources or SOURCE in needed or (avoids and isinstance(source, KBestFile)):
         source.find_sources()
     source.needs_sources = SOURCE in needed
     kinds = source.kinds if check else needed.keys() & source.kinds
-    check_files(needed, kinds - ({SOURCE} - needed.keys() if avoids else set()))
+    check_files(needed, kinds - ({SOURCE} - needed.keys() if avoids or sources else set()))
 
 
 def _needed(lists: Lists, scorers: Scorers, programs: Sequence[Estimator]) -> dict[str, str]:

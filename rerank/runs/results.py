@@ -52,7 +52,6 @@ from numpy.typing import NDArray
 from decoders.marginals import is_chain, max_marginals
 from decoders.result import NO_CANDIDATES, Direction, SearchResult
 from rerank.corpus.columns import column_names
-from rerank.corpus.defects import defects_of
 from rerank.corpus.documents import DocumentFile
 from rerank.corpus.kbest import KBest
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
@@ -70,13 +69,11 @@ from rerank.scorers.features import (
     without_context,
     without_null,
 )
-from rerank.table import Column, Table, tsv_line
+from rerank.table import Column, Table
 
 Array = NDArray[np.float64]
 NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
 NOTHING_STATED: Mapping[str, object] = MappingProxyType({})
-# of `decode --table`
-TABLE = ("document", "segment", "engine", "text", "score", "agreement", "defects", "errors")
 _DIRECTIONS = {
     Direction.REVERSED: "from the last sentence to the first",
     Direction.BOTH: "of models in both directions",
@@ -415,27 +412,12 @@ class Trace:
             by_scorers = {key: by_sentence[s] for key, by_sentence in counted.items()}
             yield {**record, **by_scorers, **stated}
 
-    def table(
-        self, systems: Mapping[str, str], counted: Mapping[str, Sequence[object]]
-    ) -> Iterator[str]:
-        """The lines of `decode --table`, with empty cells for a sentence without candidates.
-
-        systems, counted: as of `records`.
-        """
+    def agreement(self) -> list[float | None]:
+        """Mean chrF2 of each choice against the other candidates; None where there are none."""
         from rerank.metrics.agreement import chosen_agreement  # numba
 
-        records = {r["sentence"]: r for r in self.records(systems, counted=counted)}
         rows = self.document.chosen_rows(self.result.choices).tolist()
-        values = chosen_agreement(self.kbest, votes_of(self.kbest), rows)
-        agreement = dict(zip(records, values, strict=True))
-        for t, defects in enumerate(defects_of(self.kbest)):
-            cells: list[object] = [None] * (len(TABLE) - 2)
-            if record := records.get(t):
-                engines = ", ".join(record.get("systems", ()))
-                cells = [engines, record["texts"]["chosen"], record["total"], agreement.get(t)]
-                cells.append(", ".join(f"{kind} {n}" for kind, n in defects.items()))
-                cells.append("; ".join(map(error_text, record.get("errors", ()))))
-            yield tsv_line([self.document.name, t, *cells])
+        return chosen_agreement(self.kbest, votes_of(self.kbest), rows)
 
     def _alone(self, row: int, first: int, stop: int) -> dict[str, object] | None:
         """The choice of a sentence without context: the decoded one, a row, if none is better."""
@@ -448,11 +430,6 @@ class Trace:
         lead = 0.0 if best == row else finite(float(totals[best] - totals[row]))
         text = self.kbest.text(best).decode()
         return {"chosen": int(self.kbest.ranks[best]), "text": text, "lead": lead}
-
-
-def error_text(error: Mapping[str, str]) -> str:
-    """`major accuracy: the words`, of an error that a judge has found."""
-    return f"{error['severity']} {error['category']}: {error['span']}"
 
 
 class ModelUse:

@@ -218,36 +218,22 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     world.write("docs", ["d\x0b1", "d\x0b1", "e", "e"])
     systems = [w for i, n in enumerate(texts) for w in ("--systems", f"{n}=s{i}")]
     command = ["decode", *systems, "--docs", "docs", "--out", "out", "--summary", "s.json"]
-    told = world.ok([*command, "--table", "out.tsv", "--trace", "t"]).err.splitlines()
-    line, made, *table = world.text("out.tsv").split("\n")[:-1]
-    assert shlex.split(line.replace("A\\tone", "A\tone")) == [
-        "#",
-        "rerank",
-        *command,
-        "--table",
-        "out.tsv",
-        "--trace",
-        "t",
-    ]
+    command += ["--table", "out.tsv", "--trace", "t"]
+    told = world.ok(command).err.splitlines()
+    line, made = world.text("out.tsv").split("\n")[:2]
+    assert shlex.split(line.replace("A\\tone", "A\tone")) == ["#", "rerank", *command]
     assert re.fullmatch(r"# rerank [\d.]+(; (s\d|docs) sha256:[0-9a-f]{8}){4}", made)
-    header, *rows = (line.split("\t") for line in table)
-    assert header == [
-        "document",
-        "segment",
-        "engine",
-        "text",
-        "score",
-        "agreement",
-        "defects",
-        "errors",
-    ]
-    assert [row[:2] for row in rows] == [["d 1", "0"], ["d 1", "1"], ["e", "0"], ["e", "1"]]
-    assert [row[3] for row in rows] == world.lines("out")
-    assert [row[2] for row in rows] == ["A one, B", "B, C", "A one, B, C", "B, C"]
+    table = world.table("out.tsv")
+    assert table["document"] == ["d\x0b1", "d\x0b1", "e", "e"]
+    assert table["segment"] == ["0", "1", "0", "1"]
+    assert table["text"] == table["final"] == world.lines("out")
+    assert table["engine"] == ["A one, B", "B, C", "A one, B, C", "B, C"]
+    assert table["text of A one"] == texts["A\tone"]
+    assert table["changed"] == ["no", "yes", "no", "yes"]
     trace = [json.loads(line) for line in world.lines("t")]
-    assert [float(row[4]) for row in rows] == [one["total"] for one in trace]
+    assert [float(value) for value in table["score"]] == [one["total"] for one in trace]
     of_others = [one["features"]["consensuschrf"] for one in trace]
-    assert [float(row[5]) for row in rows] == pytest.approx(of_others)
+    assert [float(value) for value in table["agreement"]] == pytest.approx(of_others)
     summary = world.json("s.json")
     assert summary["agreement"]["chosen"] == pytest.approx(sum(of_others) / 4)
     assert summary["engines"] == {"A\tone": 2, "B": 4, "C": 3}
@@ -257,19 +243,18 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     world.write("one", ["=cmd()\x1b[2J a\u2028b\\"] * 4)
     two = world.ok("decode --systems A=one --systems B=one --docs docs --out out --table out.tsv")
     assert "; of two candidates neither agrees more than the other: take three or more" in two.err
-    assert [line.split("\t")[3] for line in world.lines("out.tsv")[3:]] == [
-        "=cmd()\\x1b[2J a b\\"
-    ] * 4
+    assert world.table("out.tsv")["text"] == ["=cmd()\x1b[2J a\u2028b\\"] * 4
     world.draw(5, "xxy", (1,))
     world.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0]})
     world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.json --out out --table out.tsv")
-    rows = [line.split("\t") for line in world.lines("out.tsv")[3:]]
-    assert rows[1] == ["x", "1", *[""] * 6]
-    assert [[row[2], row[3]] for row in rows] == [["", text] for text in world.lines("out")]
-    for t, row in enumerate(rows):  # also of lists with scores
+    table = world.table("out.tsv")
+    assert {name for name, cells in table.items() if cells[1]} == {"line", "document", "segment"}
+    assert table["text"] == world.lines("out")
+    assert {*table["engine"]} == {""}
+    for t, (text, value) in enumerate(zip(table["text"], table["agreement"], strict=True)):
         own = [x.split(" ||| ")[1] for x in world.lines("dev.kbest") if x.startswith(f"{t} |")]
-        if own:
-            assert float(row[5]) == pytest.approx(agreement(own, own.index(row[3]), 2))
+        if own:  # also of lists with scores
+            assert float(value) == pytest.approx(agreement(own, own.index(text), 2))
 
 
 def test_tabs_of_a_system_are_blanks_and_its_line_is_named(world: World) -> None:

@@ -161,6 +161,11 @@ class World:
     def json(self, name: str) -> Any:
         return json.loads(self.content(name))
 
+    def table(self, name: str) -> dict[str, list[str]]:
+        """Columns of a .tsv, by heading."""
+        header, *rows = (x.split("\t") for x in self.lines(name) if not x.startswith("# "))
+        return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+
     def files(self) -> dict[str, bytes]:
         """Every file of the folder, by its name relative to it."""
         paths = (path for path in self.folder.rglob("*") if path.is_file())

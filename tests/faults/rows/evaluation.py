@@ -73,7 +73,16 @@ PLAIN = "evaluate --no-docs one --ref ref --baseline ref out"
 OBJECTIVE = r"tuned\.json: expected weights whose provenance names the objective of tuning"
 OTHERS = r"s: expected a summary of the same documents, %s; write it with rerank decode"
 
+REVIEWED = "evaluate hyp.txt --ref t.tsv"
+HEADINGS = "line\tdocument\tsegment\ttext\tfinal\n"
+ROWS = [f"{n}\td{n // 3}\t{(n + 1) % 2}\tit\tthat\n" for n in range(1, 5)]
+OK_ROWS: Changes = {"t.tsv": HEADINGS + "".join(ROWS)}
 FAULTS = [
+    Fault("--review-suffix", "decode --kbest dev.kbest --docs dev.docs --weights w.ini --table t.txt", r"--table t\.txt: expected a name that ends in \.xlsx, \.csv, \.tsv", exit=2, cure="decode --kbest dev.kbest --docs dev.docs --weights w.ini --out o --table t.csv"),
+    Fault("--review-row-lacks", REVIEWED, r"t\.tsv: expected the segments of document 'd1' from 0 on in the order of their lines, found no segment 0 in its place", {"t.tsv": HEADINGS + "".join(ROWS[:2] + ROWS[3:])}, cure=OK_ROWS),
+    Fault("--review-line", REVIEWED, r"t\.tsv:2: expected a whole number from 1 as line, found '0'; leave", {"t.tsv": HEADINGS + "".join(ROWS).replace("1", "0", 1)}, cure=OK_ROWS),
+    Fault("--review-empty", REVIEWED, r"t\.tsv: expected a row for each sentence, found none", {"t.tsv": HEADINGS}, cure=OK_ROWS),
+    Fault("--review-document", REVIEWED, r"t\.tsv:2: expected text as document, found ''", {"t.tsv": HEADINGS + "".join(ROWS).replace("d0", "", 1)}, cure=OK_ROWS),
     *(Fault(f"--evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}") for name, given, told, cure in OPTIONS),
     *(Fault(f"--evaluate-values-{name}", f"{EVALUATE} {COMET}", told, {**NUMBERS, "hyp.comet": content}, cure=NUMBERS) for name, content, told in VALUES),
     *(Fault(f"--evaluate-weights-{name}", f"{EVALUATE} --weights tuned.json", OBJECTIVE, {"tuned.json": TUNED % made}, cure={"tuned.json": TUNED % '{"objective": "corpus BLEU"}'})
