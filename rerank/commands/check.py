@@ -65,7 +65,7 @@ class OtherFiles:
         needs={"source": "candidates are compared with the source; give --source FILE"},
     )
     glossary: str | None = optional(
-        "Glossary, as of decode, whose terms the source should have; needs --source.",
+        "Glossary, as of decode, whose terms the source should have; needs --source, and no list.",
         type=GlossaryName(),
         metavar="FILE[,KEY=yes]",
         needs={"source": "its terms are looked for in the source; give --source FILE"},
@@ -104,6 +104,14 @@ class CheckOptions:
         """UsageError for tuning without references."""
         if self.tune and not self.others.references.references:
             raise UsageError("--tune: it tunes on references; give --ref FILE")
+
+    @property
+    def only_terms(self) -> bool:
+        """Whether a glossary is checked against a source, without lists."""
+        lists, beside = self.lists, replace(self.others, glossary=None, source=None)
+        files = [*lists.files_of_lists, *lists.systems, lists.documents.file, self.fix]
+        alone = not any(files) and beside == settings_of(OtherFiles)
+        return alone and self.others.glossary is not None
 
     def copies(self, lists: Lists) -> dict[FilePath, str | Path]:
         """Where the clean copy of each file goes; UsageError where it cannot."""
@@ -212,7 +220,8 @@ def check(options: CheckOptions) -> int:
         side={} if others.source is None else {"source": others.source},
         drop_unreferenced=others.references.drop_unreferenced,
     )
-    lists.check()
+    if not options.only_terms:
+        lists.check()
     terms = others.glossary and glossary_value(others.glossary)[0]
     files = [*lists.files, *references, others.weights, terms]
     targets = options.copies(lists)
@@ -228,10 +237,12 @@ def check(options: CheckOptions) -> int:
         ]
         if others.glossary and others.source:
             with findings.counting():
-                check_terms(others.glossary, others.source, findings)
+                of_source = findings if options.only_terms else Notices()  # of those of the lists
+                check_terms(others.glossary, others.source, findings, of_source)
         source = None
         with findings.counting():
-            source = _source(lists, references, findings, opened)
+            if not options.only_terms:
+                source = _source(lists, references, findings, opened)
         if source is not None:
             source, of_files = _with_sources(source, wanted=others.embeddings), findings
             findings, summary = examine(

@@ -93,10 +93,15 @@ def _print(rows: Sequence[Row], form: str, notes: Sequence[str] = ()) -> None:
             if key == "name" or value in (None, ""):
                 continue
             text = f"{value:,}" if isinstance(value, int) else str(value)
+            first = f"  {key:<{margin - 2}}"
+            if key == "example":  # of a file, whose lines are its own
+                example = text.rstrip("\n").replace("\n", f"\n{'':<{margin}}")
+                lines += f"{first}{example}".split("\n")
+                continue
             lines += wrap(
                 " ".join(value) if isinstance(value, list) else text,
                 width,
-                initial_indent=f"  {key:<{margin - 2}}",
+                initial_indent=first,
                 subsequent_indent=" " * margin,
                 break_on_hyphens=False,
             )

@@ -319,10 +319,10 @@ def warn_of_unused(
         notices.add("unused-term", source=source, names=unused)
 
 
-def check_terms(value: str, source: FilePath, notices: Notices) -> None:
-    """Faults of a glossary, and a warning of terms that no line of a source has."""
+def check_terms(value: str, source: FilePath, notices: Notices, of_source: Notices) -> None:
+    """Faults of a glossary and of a source, and a warning of terms that no line of it has."""
     path, _ = glossary_value(value)
     glossary = Glossary.read(path, value, notices)
-    lines = text_lines(source, Notices(), "source")  # others give the notices of the source
+    lines = text_lines(source, of_source, "source")
     seen = {i for line in lines for i in glossary.found_in(line.decode())}
     warn_of_unused(glossary, seen, display(path), notices)

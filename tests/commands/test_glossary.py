@@ -231,3 +231,15 @@ def test_many_terms_that_overlap_are_found_in_a_moment(world: World) -> None:
     assert [line.split(" ||| ")[2] for line in lines] == [
         f"x= 0 glossary= {-missed}" if missed else "x= 0 glossary= 0" for missed in (0, 1, 2)
     ]
+
+
+def test_a_glossary_is_checked_against_a_source_alone(world: World) -> None:
+    world.write("src", b"die Lampe\r\nist an\r\n")
+    world.write("terms", "Lampe\tlamp\nSonne\tsun\n")
+    said = world.ok("check --glossary terms --source src").out
+    assert "terms: term of the glossary that no source sentence has: 'Sonne'; " in said
+    assert "src:1: CRLF line ends" in said
+    world.write("terms", "Lampe\t\n")
+    refused = world.run("check --glossary terms --source src")
+    assert (refused.exit, "terms:1: expected translations of 'Lampe'" in refused.out) == (3, True)
+    assert "expected --kbest FILE" in world.run("check --glossary terms --source src --fix o").err
