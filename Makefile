@@ -10,7 +10,7 @@ PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo lint test tables docs clean
+.PHONY: help demo lint test tables docs dist clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +36,13 @@ tables: $(VENV)/demo-ready  ## make the tables of README: hours; QUICK=1: minute
 docs: $(VENV)/docs-ready  ## build the documentation, build/site/index.html
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -j auto -c recipes/docs -d build/doctrees . build/site
 
+dist: $(VENV)/dist-ready  ## build and check the source distribution and the wheel
+	rm -rf dist
+	$(VENV)/bin/python -m build
+	$(VENV)/bin/python -m twine check --strict dist/*
+
 clean:  ## remove the environment and the caches
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps: a step is done again only when what it depends on is newer.
@@ -61,6 +66,10 @@ $(VENV)/lint-ready: $(VENV)/test-ready
 
 $(VENV)/docs-ready: $(VENV)/demo-ready
 	$(PIP) -e '.[docs]'
+	@touch $@
+
+$(VENV)/dist-ready: $(VENV)/torch-ready
+	$(PIP) build twine
 	@touch $@
 
 $(VENV)/test-ready: $(VENV)/torch-ready pyproject.toml

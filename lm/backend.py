@@ -30,17 +30,19 @@ from torch.overrides import TorchFunctionMode
 ROWS = 128  # sizes are rounded up to a multiple
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
+# logits held at once: on a CPU those that fit in a core's cache, 2 MiB; CUDA's go by free memory
+LOGITS_HELD = {"cpu": 1 << 19, "mps": 1 << 24}
 FEWEST = 1 << 12  # logits held at once, at least
 DTYPES = ("float32", "tf32", "bfloat16")
 # floats of hidden states that a thread holds at once, counted without shared prefixes
-HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
+HELD = {"cpu": 1 << 25, "cuda": 1 << 28, "mps": 1 << 25}
 LEAST_HELD = 1 << 18
 _SHORT = "out of memory"
-# of the CPU's allocator and of C++, of CUDA beside the caching allocator, of cuBLAS and cuDNN
+# of the CPU's allocator and of C++, of CUDA beside the caching allocator, of cuBLAS and cuDNN, of
+# Metal
 _SHORT_OF_MEMORY = re.compile(
     r"can't allocate memory|not enough memory|std::bad_alloc|CUDA\]? ?(error)?: out of memory|"
-    "ALLOC_FAILED"
+    "ALLOC_FAILED|MPS backend out of memory"
 )
 
 
@@ -160,7 +162,7 @@ class Backend:
     def floats(self) -> int:
         """Number of logits that a thread holds at once; smaller after memory ran out."""
         if self.device.type != "cuda":
-            return CACHED
+            return LOGITS_HELD[self.device.type]
         if self.deterministic:  # free memory differs from run to run
             return 1 << 28
         free, _ = torch.cuda.mem_get_info(self.device)
@@ -214,7 +216,7 @@ class Backend:
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Results of `work` for each item, in order; several threads on a CPU."""
-        if self.device.type == "cuda":
+        if self.device.type != "cpu":
             return [work(item) for item in items]
 
         # gradients are switched off for each thread
@@ -253,7 +255,7 @@ class Backend:
 
     def pieces(self, rows: Tensor, most: int) -> tuple[Tensor, ...]:
         """Pieces of at most `most` rows (a multiple of 64); on a CPU four, eight, …."""
-        if self.device.type == "cuda":
+        if self.device.type != "cpu":
             return torch.split(rows, most)
         number = 4 * math.ceil(len(rows) / (4 * most))
         size = math.ceil(len(rows) / max(1, number) / self.row_multiple) * self.row_multiple

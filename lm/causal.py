@@ -41,7 +41,7 @@ MOST_NODES = 1536  # of a tree: attention within it is quadratic, smaller ones s
 VERSION = 2  # of scores: to be raised whenever they change
 STORED = 4  # times the floats of a batch that stored key–value pairs may have
 PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
-FEW = {"cpu": 256, "cuda": 16_384}
+FEW = {"cpu": 256, "cuda": 16_384, "mps": 16_384}
 LOGITS = 1 << 24  # held at once
 SHARED = 32  # first tokens of two new contexts that are worth a batch of their own
 BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
@@ -280,7 +280,7 @@ class CausalEngine:
             ids = torch.tensor([whole], device=self.backend.device)
             logits = self.model.model(input_ids=ids).logits[0, first - 1 : -1].float()
             log_probs = logits.log_softmax(dim=1).gather(1, ids[0, first:, None])
-        return float(log_probs.double().sum())
+        return float(log_probs.cpu().double().sum())
 
     def perplexities(self, begins: Sequence[int], texts: Sequence[Sequence[int]]) -> list[float]:
         """Perplexity of texts, each of which begins with a token, for each of these tokens."""

@@ -243,27 +243,28 @@ def _sums(
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
     for reading in _readings(model, corpus, documents, min(streams, len(documents)), length):
         alone = model.head.nll(reading.features, reading.targets)
-        nll = _interpolated(model, reading, alone).double()
-        words = reading.targets != END
+        nll = _interpolated(model, reading, alone).cpu().double()
+        targets, sentences = reading.targets.cpu(), reading.sentences.cpu()
+        words = targets != END
         nothing = nll.new_zeros(len(nll))
-        unknown = nll.masked_fill(reading.targets != UNKNOWN, 0.0)
+        unknown = nll.masked_fill(targets != UNKNOWN, 0.0)
         terms = [nll, nll.masked_fill(~words, 0.0), unknown, nothing, nothing, nothing]
         if not model.head.normalised:
-            log_z = model.head.score(reading.features, reading.targets).double() + alone
+            score = model.head.score(reading.features, reading.targets)
+            log_z = score.cpu().double() + alone.cpu()
             terms[3:5] = [log_z, log_z.square()]
         if not model.head.predicts_end:
-            terms[5] = nll / lengths[reading.sentences.cpu()].to(nll.device)
+            terms[5] = nll / lengths[sentences]
         if corpus.predicted is not None:
-            kept = torch.from_numpy(corpus.predicted)[reading.sentences.cpu()].to(nll.device)
+            kept = torch.from_numpy(corpus.predicted)[sentences]
             terms = [term.masked_fill(~kept, 0.0) for term in terms]
         total = [before + float(now.sum()) for before, now in zip(total, terms, strict=True)]
-        rows = document_of[reading.sentences.cpu()]
-        of_documents.index_add_(0, rows, torch.stack(terms, dim=1).cpu())
+        of_documents.index_add_(0, document_of[sentences], torch.stack(terms, dim=1))
         if tags is not None:
             numbers = torch.cat([p.sums(torch.ones_like(p.words)) for p, _ in reading.parts])
-            starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
-            places = (starts + numbers.cpu() - 1)[words.cpu()].numpy()
-            of_words.index_add_(0, torch.from_numpy(tags.words[places]), nll[words].cpu())
+            starts = torch.from_numpy(corpus.sentences)[sentences]
+            places = (starts + numbers.cpu() - 1)[words].numpy()
+            of_words.index_add_(0, torch.from_numpy(tags.words[places]), nll[words])
     whole = torch.tensor(total, dtype=torch.float64)
     for sums in (whole, of_documents, of_words):
         share.add(sums)

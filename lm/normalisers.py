@@ -21,7 +21,8 @@ from lm.backend import Backend, column_multiple
 
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
-ROWS = {"cpu": 512, "cuda": 2048}  # of features in a piece of work, at most: recipes/bench/gpu
+# of features in a piece of work, at most: recipes/bench/gpu
+ROWS = {"cpu": 512, "cuda": 2048, "mps": 2048}
 # features and words from which the fused kernel is faster: recipes/bench/gpu
 KERNEL_LEAST = 4096, 2048
 DIRECT_ROWS = 64  # of pairs recomputed singly

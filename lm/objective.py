@@ -84,13 +84,13 @@ class Proposal:
     @classmethod
     def from_counts(cls, counts: Tensor, samples: int) -> Proposal:
         """Probabilities min(1, κ · (count + 1)^¾), κ such that `samples` negatives are expected."""
-        weights = (counts.double() + 1.0) ** 0.75
+        weights = (counts.cpu().double() + 1.0) ** 0.75
         low, high = 0.0, float(1 / weights.min())
         for _ in range(100):
             middle = (low + high) / 2
             enough = float((middle * weights).clamp(max=1).sum()) >= samples
             low, high = (low, middle) if enough else (middle, high)
-        return cls((high * weights).clamp(max=1).float())
+        return cls((high * weights).clamp(max=1).float().to(counts.device))
 
     def nll(
         self,
@@ -198,8 +198,8 @@ class NoiseDistribution:
         """`samples` noise words of the unigram distribution q ∝ count + 1 (Mnih & Teh 2012)."""
         if samples < 1:
             raise ValueError(f"NCE: expected at least 1 noise word, found {samples}")
-        weights = counts.double() + 1.0
-        return cls((samples * weights / weights.sum()).float())
+        weights = counts.cpu().double() + 1.0
+        return cls((samples * weights / weights.sum()).float().to(counts.device))
 
     def loss(
         self,

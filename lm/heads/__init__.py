@@ -318,6 +318,8 @@ class SelfNormalised(LogitHead):
 
 def class_of(words: Tensor) -> Tensor:
     """Class of each word id: ⌊√id⌋."""
+    if words.device.type == "mps":  # it has no float64
+        return class_of(words.cpu()).to(words.device)
     return words.double().sqrt().long()
 
 
@@ -458,8 +460,8 @@ class ClassPredictor(LinearPredictor):
         at, targets = torch.cat([parents, every]), torch.cat([words, torch.full_like(every, END)])
         classes = class_of(targets)
         order = classes.argsort(stable=True)
-        on_cuda = self.backend.device.type == "cuda"
-        most = LOGITS // (2 * len(self.classes)) if on_cuda else ROWS["cpu"]
+        on_cpu = self.backend.device.type == "cpu"
+        most = ROWS["cpu"] if on_cpu else LOGITS // (2 * len(self.classes))
         pieces, begin = [], 0
         for number, count in enumerate(torch.bincount(classes).tolist()):
             end = begin + count

@@ -23,7 +23,7 @@ from tasks import TASKS
 
 import lm.heads
 import lm.scoring
-from lm.backend import CACHED, Backend
+from lm.backend import LOGITS_HELD, Backend
 from lm.heads import LinearPredictor
 from lm.model import DocumentLM
 from lm.scoring import ScoringEngine
@@ -124,9 +124,10 @@ def _work(name: str, shapes: list[list[int]]) -> float:
 
 def _bandwidth() -> float:
     """Bytes a second of a scaled copy within a core's cache."""
-    a, b = torch.ones(CACHED), torch.ones(CACHED)
+    held = LOGITS_HELD["cpu"]
+    a, b = torch.ones(held), torch.ones(held)
     seconds, _ = best(lambda: [torch.mul(a, 2.0, out=b) for _ in range(50)])
-    return 50 * 8 * CACHED / seconds
+    return 50 * 8 * held / seconds
 
 
 @contextmanager

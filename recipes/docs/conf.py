@@ -40,6 +40,7 @@ CHAPTERS = {  # pages of the sidebar
     "Guides": (
         *(f"recipes/docs/{name}" for name in ("formats", "scorers", "judges", "tuning", "search")),
         *(f"recipes/studies/{name}/README" for name in ("systems", "mbr")),
+        "recipes/adapters/README",
         *(f"recipes/adapters/{name}/README" for name in ("moses", "llm", "hf")),
         *(f"recipes/adapters/{name}/README" for name in ("estimators", "plugin", "cluster")),
     ),

@@ -36,6 +36,7 @@ from rerank.registry import attribute, fault_of_plugin, forget_plugins
 _OUT_OF_MEMORY = re.compile(  # errors of torch
     "can't allocate memory|not enough memory|std::bad_alloc|CUDA( error:)? out of memory"
 )
+_NOT_ON_METAL = re.compile(r"[^.]*\bMPS (device|framework)[^.]*")  # errors of torch
 _COMPUTING = r"(rerank|lm|decoders|numpy)(\.|$)"  # modules that compute with floats
 _COMMANDS = {  # first sentence of the help of each command, by heading
     "Choose candidates": {
@@ -206,6 +207,8 @@ def exit_code_of(arguments: Sequence[str]) -> int:
             )
         if os.environ.get("RERANK_TRACEBACK"):
             raise
+        if missing := _NOT_ON_METAL.search(str(bug)):
+            return _failed(f"--device mps: {missing[0]}; use --device cpu")
         if other := fault_of_plugin(bug):
             return _failed(f"{other}; tell its authors, with the traceback of RERANK_TRACEBACK=1")
         return _failed(

@@ -3,7 +3,7 @@
 The signature is a run in one line, for logs and papers: everything that its choices depend on.
 
 After sacrebleu's signatures: `rerank|search:viterbi|exact:yes|k:100|ctx:1|lm:codclm=ab12cd34|
-w:9f3e01ab|docs:77aa10bc|v:0.1.0`. Two runs with one signature on the same lists make the same
+w:9f3e01ab|docs:77aa10bc|v:0.2.0`. Two runs with one signature on the same lists make the same
 choices, but for ties within the stated error of the scores.
 """
 
@@ -18,7 +18,7 @@ from rerank.errors import printable
 if TYPE_CHECKING:
     from rerank.files.paths import FilePath
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 LENGTH = 8  # hexadecimal digits of a digest
 
 
@@ -56,7 +56,7 @@ def file_entry(path: FilePath) -> dict[str, str] | None:
 def run_entries(files: Iterable[FilePath]) -> dict[str, Any]:
     """What a file says of the run that writes it: version, command line, digests of its inputs.
 
-    `{"rerank": "0.1.0", "command": "rerank decode …", "inputs": […]}`, the inputs as `file_entry`;
+    `{"rerank": "0.2.0", "command": "rerank decode …", "inputs": […]}`, the inputs as `file_entry`;
     there is no command in Python.
     """
     from rerank.files.run_files import command_line

@@ -57,7 +57,7 @@ class CorpusScore(ABC):
         return score
 
     def signature(self, n_references: int) -> str:
-        """One line with all that decides on the score: `rerank|metric:accuracy|nrefs:1|v:0.1.0`."""
+        """One line with all that decides on the score: `rerank|metric:accuracy|nrefs:1|v:0.2.0`."""
         return signature({"metric": self.name, "nrefs": n_references})
 
 

@@ -167,7 +167,7 @@ class EnglishF1(TextMetric):
         return np.asarray(200 * summed[..., 0] / np.maximum(items, 1))
 
     def signature(self, n_references: int) -> str:
-        """`rerank|metric:pronouns|language:en|nrefs:1|v:0.1.0`."""
+        """`rerank|metric:pronouns|language:en|nrefs:1|v:0.2.0`."""
         return signature({"metric": self.name, "language": "en", "nrefs": n_references})
 
 

@@ -70,7 +70,7 @@ LM_OR_HF_HELP = "Language model of train-lm, or hf:DIR of Hugging Face (`rerank 
 CACHE_HELP = (
     "Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache folder]."
 )
-DEVICE_HELP = "Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one."
+DEVICE_HELP = "Device for language models: cpu, mps, cuda, cuda:N, or auto: CUDA, else the CPU."
 THREADS_HELP = "CPU threads for language models [default: one; more for large models]."
 MOST_THREADS = 512  # that a process should start
 _FORMS = {  # of results, and what --help says of them

@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 Weigh: TypeAlias = Callable[[FeatureSpace], Array | None]
 NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 # candidates that are enough to fill a machine; a file is read a document at a time
-TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
+TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "mps": 1 << 14, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 _HELD = 4  # lists of which so many would fit into memory beside the rest are held there

@@ -223,6 +223,6 @@ class PerHypothesis(MeanScore, Metric):
         return Counted(np.stack([values, listed], axis=1), np.zeros(self.width))
 
     def signature(self, n_references: int) -> str:
-        """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
+        """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.2.0`."""
         file = f"{base_name(self._numbers.path)}={self._numbers.short_digest}"
         return signature({"metric": self.name, "file": file})

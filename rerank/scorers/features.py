@@ -47,7 +47,7 @@ class FeatureSource:
     side_information: kinds that it needs of every sentence (`rerank.formats.translations`);
     order: number of earlier sentences that the contextual feature depends on, None if unbounded;
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
-    `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
+    `cpu`, `cuda`, `mps`, or `file` if only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; on_demand: whether a search has scores after the histories that it visits alone, at
     order 1; contextless: whether it has scores without context; cacheable: whether its scores go

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rerank.scorers.translation_model import TranslationScorer
 
 
-_DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
+_DEVICE = re.compile(r"cpu|mps|cuda(:[0-9]{1,2})?")
 _OF_TRANSFORMERS = {"model_type", "architectures"}  # keys of their configurations
 _CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 # of a model, for each thread after the first: below, threads wait for each other longer than they
@@ -251,13 +251,20 @@ def choose_device(name: str, threads: int | None = None) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not _DEVICE.fullmatch(name):
-        raise UsageError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
-    device = torch.device(name)
+        raise UsageError(f"--device {name}: expected auto, cpu, cuda, cuda:N or mps")
+    device = torch.device("mps", 0) if name == "mps" else torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UsageError(
             f"--device {name}: no CUDA device is usable here; use --device cpu, or install a "
             "CUDA build of torch and check nvidia-smi"
         )
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise UsageError(
+            "--device mps: Metal is not usable here; use --device cpu, or torch for macOS on a "
+            "Mac with an Apple processor"
+        )
+    if name == "mps" and local_processes() > 1:
+        raise UsageError("--device mps: torchrun's processes cannot share it; use --device cpu")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(
             f"--device {name}: there are {torch.cuda.device_count()} CUDA devices here, counted "

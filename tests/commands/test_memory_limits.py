@@ -7,6 +7,7 @@ import errno
 import os
 import re
 from collections.abc import Callable
+from os.path import isdir
 from pathlib import Path
 
 import pytest
@@ -116,16 +117,22 @@ def test_lists_in_files_are_those_in_memory(
     assert found.out == world.ok(f"{command} --memory 64G").out
 
 
-def test_a_system_may_say_nothing_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, read = world.ok(DECODE).out, Path.read_text
+def test_without_proc_as_on_macos_a_list_from_a_pipe_is_decoded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped = DECODE.replace("--kbest dev.kbest", "--kbest -")
+    expected, read, lists = world.ok(DECODE).out, Path.read_text, world.text("dev.kbest").encode()
 
     def silent(path: Path, *others: str | None) -> str:
-        if str(path).startswith("/proc/"):
+        if str(path).startswith(("/proc/", "/sys/")):
             raise FileNotFoundError(str(path))
         return read(path, *others)
 
     monkeypatch.setattr(Path, "read_text", silent)
-    assert world.ok(DECODE, "--memory", "64G").out == expected
+    monkeypatch.setattr(Path, "is_dir", lambda path: path.parts[1:2] != ("proc",) and isdir(path))
+    for module, name in ((os, "sched_getaffinity"), (os, "posix_fallocate")):
+        monkeypatch.delattr(module, name)
+    assert world.ok(piped, stdin=lists).out == expected
 
 
 def test_a_full_disk_is_one_line_and_a_cure(large: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The checks of `recipes/bench/reliability/supply_chain.py`, on made-up metadata and wheels."""
 
+import re
 import zipfile
 from email.message import Message
 from importlib import import_module, metadata
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 from support.world import ROOT
+
+import rerank
 
 pytest.importorskip("packaging.licenses")  # of packaging 24.2 and later
 
@@ -80,3 +83,14 @@ def test_members_of_a_wheel_that_are_too_many_or_too_few_are_listed(
     known = member if member and not fault.startswith("unexpected") else None
     sources = [*SOURCES, *filter(None, [known, fault.partition("missing: ")[2]])]
     assert chain.content_faults(path, sources) == ([fault] if fault else [])
+
+
+def test_a_release_has_one_version_and_only_kinds_of_files_that_its_check_knows(chain: Any) -> None:
+    written = [
+        re.search(pattern, (ROOT / name).read_text(encoding="utf-8"), re.M)
+        for name, pattern in [("CITATION.cff", "^version: (.*)$"), ("CHANGELOG.md", "^## (.*)$")]
+    ]
+    assert [one and one[1] for one in written] == [rerank.__version__] * 2
+    files = [path for name in chain.PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()]
+    kinds = {path.suffix for path in files if path.parent.name != "__pycache__"}
+    assert kinds <= {".py", *chain.DATA}

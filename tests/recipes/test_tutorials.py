@@ -2,21 +2,49 @@
 
 import contextlib
 import io
+import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
+import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.world import ROOT, World
 
-PAGES = ("TEN-MINUTES.md", "moses-lists.md", "plug-in.md")
+PAGES = ("docs/TEN-MINUTES.md", "docs/moses-lists.md", "docs/plug-in.md", "adapters/README.md")
 BLOCK = re.compile(r"```(sh|python|toml)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
-def printed(world: World, command: str, monkeypatch: pytest.MonkeyPatch) -> str:
+Jobs = list[subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def jobs() -> Iterator[Jobs]:
+    """What runs in the background, until the end at most."""
+    started: Jobs = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def printed(world: World, command: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> str:
     """What a line of the shell prints."""
     first, *words = command.split()
     if first == "source":
@@ -30,8 +58,18 @@ def printed(world: World, command: str, monkeypatch: pytest.MonkeyPatch) -> str:
     if command == "pip install .":
         install(Path.cwd(), monkeypatch)
         return ""
+    if command == "kill %1":
+        jobs[0].kill()
+        return ""
     if first == "python":
-        command = f"{sys.executable} {ROOT / words[0]} {words[1]}"
+        script = ROOT / words.pop(0).removeprefix("../")
+        if words[-1] == "&":
+            jobs.append(subprocess.Popen([sys.executable, script, *words[:-1]]))
+            while not answers(int(words[0])):
+                assert jobs[-1].poll() is None
+                time.sleep(0.02)
+            return ""
+        command = shlex.join([sys.executable, str(script), *words])
     return subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True).stdout
 
 
@@ -47,10 +85,10 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (made / "entry_points.txt").write_text("\n".join(lines))
 
 
-def shell(world: World, commands: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def shell(world: World, commands: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> str:
     """What lines of the shell print."""
     joined = re.sub(r" +#.*", "", commands).replace("\\\n", " ").splitlines()
-    return "".join(printed(world, command, monkeypatch) for command in joined)
+    return "".join(printed(world, command, jobs, monkeypatch) for command in joined)
 
 
 def python(code: str, names: dict[str, Any]) -> str:
@@ -74,12 +112,15 @@ def pattern(shown: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_show_what_is_done(page: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "recipes" / "docs" / page).read_text(encoding="utf-8")
-    blocks = BLOCK.findall(text)
+def test_pages_show_what_is_done(
+    page: str, world: World, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "recipes" / page).read_text(encoding="utf-8")
+    blocks = BLOCK.findall(re.sub(r"\b8000\b", str(free_port()), text))
     assert len(blocks) > 5
     monkeypatch.syspath_prepend(world.folder)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     names: dict[str, Any] = {}
     for language, code, shown in blocks:
-        found = shell(world, code, monkeypatch) if language == "sh" else python(code, names)
+        found = shell(world, code, jobs, monkeypatch) if language == "sh" else python(code, names)
         assert not shown or re.fullmatch(pattern(shown), found), found

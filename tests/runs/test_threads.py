@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from support.metal import Metal
 from support.runs import decoding, taken
 from support.world import World
 
@@ -71,8 +72,9 @@ def test_processes_of_one_machine_share_its_cores(
     ("name", "devices", "told"),
     [
         ("cuda:2", 2, "--device cuda:2: there are 2 CUDA devices here, counted from 0"),
-        ("gpu", 2, "--device gpu: expected auto, cpu, cuda or cuda:N"),
-        ("cpu:1", 2, "--device cpu:1: expected auto, cpu, cuda or cuda:N"),
+        ("gpu", 2, "--device gpu: expected auto, cpu, cuda, cuda:N or mps"),
+        ("mps", 0, "--device mps: Metal is not usable here; use --device cpu"),
+        ("cpu:1", 2, "--device cpu:1: expected auto, cpu, cuda, cuda:N or mps"),
     ],
 )
 def test_a_device_that_there_is_not_is_refused(
@@ -81,6 +83,47 @@ def test_a_device_that_there_is_not_is_refused(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: devices > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
     found = drawn.run(SCORE, "--device", name)
+    assert (found.exit, told in found.err) == (2, True), found.err
+
+
+@pytest.fixture
+def mac(drawn: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world of drawn models on a machine with Metal."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    return drawn
+
+
+@pytest.mark.parametrize(
+    ("model", "head"),
+    [("rnnlm", "classes"), ("codclm", "softmax"), ("ccdclm", "self-normalised")],
+)
+def test_metal_gives_the_scores_and_choices_of_the_cpu(model: str, head: str, mac: World) -> None:
+    mac.model(model, model, head=head)
+    mac.write("text", ["a lamp burns", "it lights", "", "nobody comes"])
+    text = f"perplexity --lm {model} text --format json --per-document"
+    expected = mac.ok(f"{text} --device cpu").json
+    mac.ok(decoding(model, "--no-cache --device cpu"))
+    outputs = taken(mac)
+    with Metal():
+        assert mac.ok(f"{text} --device mps").json == expected
+        mac.ok(decoding(model, "--no-cache --device mps"))
+    assert taken(mac) == outputs
+
+
+def test_what_metal_cannot_do_is_one_line_with_a_cure(
+    mac: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Metal(missing="aten::exp_"):
+        found = mac.run(f"{SCORE} --device mps")
+    assert (found.exit, found.err) == (
+        1,
+        "rerank: --device mps: The operator 'aten::exp_' is not currently implemented for the MPS "
+        "device; use --device cpu\n",
+    )
+    for name, value in OF_FOUR.items():
+        monkeypatch.setenv(name, value)
+    found = mac.run(f"{SCORE} --device mps")
+    told = "rerank: --device mps: torchrun's processes cannot share it; use --device cpu"
     assert (found.exit, told in found.err) == (2, True), found.err
 
 

@@ -151,7 +151,7 @@ def check_licences() -> bool:
 # The wheel
 
 PACKAGES = ("decoders", "lm", "rerank")
-DATA = {".css", ".en", ".gz", ".html", ".ini", ".js", ".typed"}
+DATA = {".css", ".en", ".gz", ".html", ".ini", ".jinja", ".js", ".typed"}
 DIST_INFO = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 
