@@ -31,14 +31,12 @@ def commands(page: Path) -> list[str]:
 
 
 def test_python_of_the_readme_gives_the_results_in_its_comments() -> None:
-    first, second = blocks((ROOT / "README.md").read_text(encoding="utf-8"), "python")
+    (code,) = blocks((ROOT / "README.md").read_text(encoding="utf-8"), "python")
     names: dict[str, Any] = {}
-    exec(first, names)
+    exec(code, names)
     result = names["result"]
     assert (result.choices, result.texts) == ((0, 1), ("the cat", "he sleeps"))
     assert result.exact
-    exec(second, names)
-    assert names["result"].texts == ("she sings", "she smiles")
 
 
 @every_page
@@ -57,9 +55,6 @@ def test_tables_of_the_readme_are_what_the_recipes_printed() -> None:
     tables = runpy.run_path(str(ROOT / "recipes" / "studies" / "tables.py"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert tables["replaced"](readme, tables["RESULTS"]) == readme
-    golden = ROOT / "tests" / "golden" / "outputs" / "lm-eval-contrastive.tsv"
-    rows = tables["of_pronouns"](golden.read_text(encoding="utf-8"))
-    assert "| SmolLM2-135M, % right | 3 | 0.0 | 33.3 (p = 1) |" in rows
     assert re.findall(r"<!-- (\w+) -->\n\| commit \w{8} ", readme)
 
 

@@ -3,8 +3,8 @@
     make tables DATA=../shared/data MODELS=models    all of them; hours
     make tables QUICK=1                              small ones of what is there; minutes
 
-DATA is that of the studies `systems` and `source`. MODELS holds `fwd`, trained as `source` says,
-and `smollm2`, converted as recipes/adapters/llm says. What is printed goes to `results` here, and
+DATA is that of the studies `systems` and `source`. MODELS holds `fwd`, trained as `source` says.
+What is printed goes to `results` here, and
 README shows of it what stands between two comments; a row that was not printed again is gone.
 With QUICK, tables go to build/tables alone, those without data or model are left out, and the
 others are of small sets.
@@ -13,13 +13,11 @@ others are of small sets.
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -31,14 +29,12 @@ SETS = {  # of recipes/studies/systems/rules.py: what they are, number of system
     "llm": "WMT23 Chinese → English, 14 outputs of LLMs",
     "guofeng": "novels, Chinese → English, 4 LLMs",
     "fr-en": "TED, French → English, 4 LLMs",
-    "mqm": "WMT20 Chinese → English, 10",
 }
 RULES = {  # columns of the table of systems: a rule less another one
     "agreement": ("agreement", "best system"),
     "the mean system": ("mean system", "best system"),
     "tuned": ("tuned on the other half", "best system of the other half"),
 }
-PAIRS = ("de", "fr", "zh")  # languages of the sources of pronouns
 Rows = list[list[str]]
 
 
@@ -71,21 +67,9 @@ class Folders:
 
     def systems(self) -> str:
         """Outputs of several systems."""
-        small = ["--only", "fr-en", "mqm"] if self.quick else []
+        small = ["--only", "fr-en"] if self.quick else []
         given = ["--data", self.there(self.data), "--work", self.work / "systems", "--splits", 1]
         return python("recipes/studies/systems/rules.py", *given, *small)
-
-    def pronouns(self) -> str:
-        """Pairs of sentences that differ in a pronoun."""
-        model, files = self.there(self.models / "smollm2"), []
-        for name in PAIRS:
-            files.append(self.work / f"{name}.jsonl")
-            with self.there(self.data / "pronouns-en" / files[-1].name).open() as lines:
-                files[-1].write_text("".join(islice(lines, 20 if self.quick else 250)))
-        lm = f"hf:{model},sentences=2"
-        return python(
-            "-m", "rerank", "lm-eval", "contrastive", "--lm", lm, *files, "--format", "tsv"
-        )
 
     def there(self, path: Path) -> Path:
         """A path that exists."""
@@ -140,48 +124,30 @@ def of_subtitles(text: str) -> str:
 
 
 def of_systems(text: str) -> str:
-    """Differences of rules by set, of each metric that it has, and their means."""
-    scores: dict[str, dict[str, list[str]]] = {}
+    """Differences of rules by set, in BLEU and chrF2, and their means."""
+    scores: dict[str, dict[str, list[float]]] = {}
     for name, rule, *values in cells(text):
-        scores.setdefault(name, {})[rule] = values[:3]
-    by_set = {
-        name: {
-            column: {
-                metric: float(own[a][i]) - float(own[b][i])
-                for i, metric in enumerate(("BLEU", "chrF2", "MQM"))
-                if own[a][i]
-            }
-            for column, (a, b) in RULES.items()
-        }
-        for name, own in scores.items()
-        if name in SETS
+        if name in SETS:
+            scores.setdefault(name, {})[rule] = [float(value) for value in values[:2]]
+    differences = {
+        name: [
+            [a - b for a, b in zip(of[one], of[other], strict=True)]
+            for one, other in RULES.values()
+        ]
+        for name, of in scores.items()
     }
-    rows = [[SETS[name], *map(shown, by_set[name].values())] for name in SETS if name in by_set]
-    judged = [own for own in by_set.values() if "BLEU" in own["agreement"]]
+    rows = [[SETS[name], *map(shown, differences[name])] for name in SETS if name in differences]
+    columns = zip(*differences.values(), strict=True)
     means = [
-        {m: sum(own[column][m] for own in judged) / len(judged) for m in ("BLEU", "chrF2")}
-        for column in RULES
+        [sum(values) / len(rows) for values in zip(*column, strict=True)] for column in columns
     ]
-    rows.insert(len(judged), ["mean", *map(shown, means)])
+    rows.append(["mean", *map(shown, means)])
     return table(f"{'|'.join(RULES)}", rows)
 
 
-def shown(differences: Mapping[str, float]) -> str:
+def shown(differences: Sequence[float]) -> str:
     """Differences as text."""
-    parts = [f"{'MQM ' * (m == 'MQM')}{value:+.2f}" for m, value in differences.items()]
-    return ", ".join(parts)
-
-
-def of_pronouns(text: str) -> str:
-    """Accuracies in per cent of all pairs."""
-    row_of_all: list[str] = []
-    for row in csv.DictReader(text.splitlines(), delimiter="\t"):
-        if row["group"] != "all":
-            continue
-        cell = f"{100 * float(row['accuracy']):.1f}"
-        cell += f" (p = {float(row['p']):.1g})" if row["p"] else ""
-        row_of_all = [*(row_of_all or ["SmolLM2-135M, % right", row["items"]]), cell]
-    return table("number of pairs|two sentences before|none|another pair's", [row_of_all])
+    return ", ".join(f"{value:+.2f}" for value in differences)
 
 
 TABLES: Mapping[str, tuple[Callable[[Folders], str], Callable[[str], str]]] = MappingProxyType(
@@ -189,7 +155,6 @@ TABLES: Mapping[str, tuple[Callable[[Folders], str], Callable[[str], str]]] = Ma
         "demo": (Folders.demo, of_demo),
         "subtitles": (Folders.subtitles, of_subtitles),
         "systems": (Folders.systems, of_systems),
-        "pronouns": (Folders.pronouns, of_pronouns),
     }
 )
 
