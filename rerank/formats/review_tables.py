@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 import warnings
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,10 @@ SUFFIXES = (".xlsx", ".csv", ".tsv")
 _NEEDED = (*PLACE, TEXT, FINAL)
 _MOST_UNPACKED = 512 << 20  # bytes of the XML of a workbook
 _MOST_ROWS, _MOST_COLUMNS, _MOST_CHARACTERS = 1 << 20, 1000, 32_767  # of a sheet, of a cell
-_WIDE, _NARROW = 60, 12  # characters of a column
+_WIDE, _NARROW, _MEDIUM = 60, 9, 24  # characters of a column: of texts, numbers, others
+_FONT = "Calibri"
+_LINE, _HIGHEST = 14, 400  # points, of a line and of a row
+_NUMBERS = {"line", "segment", "margin", "changed", "score", "agreement"}
 _FORMULA = object()  # the value of a cell that has one
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _ESCAPED = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
@@ -161,13 +165,16 @@ class _Workbook:
         from openpyxl.utils import get_column_letter
 
         sheet = self._book.create_sheet(title)
-        sheet.freeze_panes = "A2"
+        sheet.freeze_panes, sheet.print_title_rows = "A2", "1:1"
+        sheet.sheet_properties.pageSetUpPr.fitToPage = True  # in its width
+        sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
         for n, heading in enumerate(headings, 1):
             wide = heading in (SOURCE, TEXT, FINAL, "") or heading.startswith(OF_ENGINE)
-            sheet.column_dimensions[get_column_letter(n)].width = _WIDE if wide else _NARROW
+            width = _NARROW if heading in _NUMBERS else _WIDE if wide else _MEDIUM
+            sheet.column_dimensions[get_column_letter(n)].width = width
         cells = [self._cell(sheet, heading) for heading in headings]
         for cell in cells:
-            cell.font = Font(bold=True)
+            cell.font = Font(name=_FONT, size=11, bold=True)
         sheet.append(cells)
         return sheet
 
@@ -178,26 +185,27 @@ class _Workbook:
         from openpyxl.cell.text import InlineFont
         from openpyxl.styles import Alignment
 
-        text = value.text if isinstance(value, Marked) else value
+        text, top = value.text if isinstance(value, Marked) else value, "top"
         if not isinstance(text, str):
             cell = WriteOnlyCell(sheet, text)
             cell.number_format = "0.00" if isinstance(text, float) else "0"
+            cell.alignment = Alignment(vertical=top)
             return cell
         if len(_escaped(text)) > _MOST_CHARACTERS:
             raise RerankError(
                 f"{self._name}: expected at most {_MOST_CHARACTERS:,} characters in a cell, found "
-                f"{len(text):,} in row {self._n_rows + 2}; write .csv or .tsv"
+                f"{len(text):,} in row {self._n_rows + 1}; write .csv or .tsv"
             )
         content: Any = _escaped(text)
         if isinstance(value, Marked) and any(marked for _, marked in value.runs):
-            font = InlineFont(b=True, color="C00000")
+            font = InlineFont(rFont=_FONT, sz=11, b=True, color="C00000")
             content = CellRichText()
             for n, (run, marked) in enumerate(value.runs):
                 run = _escaped(run) + " " * (n < len(value.runs) - 1)
                 content.append(TextBlock(font, run) if marked else run)
         cell = WriteOnlyCell(sheet, content or None)
         cell.data_type = "s" if text else "n"
-        cell.alignment = Alignment(vertical="top", wrap_text=True)
+        cell.alignment = Alignment(vertical=top, wrap_text=True)
         cell.number_format = "@"  # a text remains one when it is edited
         return cell
 
@@ -207,8 +215,15 @@ class _Workbook:
                 f"{self._name}: a sheet holds {_MOST_ROWS:,} rows, which are fewer than the "
                 "sentences; write .csv or .tsv"
             )
-        self._sheet.append([self._cell(self._sheet, cell) for cell in cells])
         self._n_rows += 1
+        texts = (x.text if isinstance(x, Marked) else x for x in cells)
+        n_lines = max(-(-_breadth(text) // _WIDE) for text in texts if isinstance(text, str))
+        rows = (
+            self._sheet.row_dimensions
+        )  # LibreOffice leaves rows of a workbook as high as they are
+        rows[self._n_rows + 1].height = min(_LINE * n_lines, _HIGHEST)
+        self._sheet.append([self._cell(self._sheet, cell) for cell in cells])
+        rows.clear()
 
     def finish(self) -> None:
         """Add the filters, and a sheet that says how the table was made."""
@@ -220,6 +235,11 @@ class _Workbook:
         for line in comment(self._entries).splitlines():
             sheet.append([self._cell(sheet, line.removeprefix("# ")[:_MOST_CHARACTERS])])
         self._book.save(self._file)
+
+
+def _breadth(text: str) -> int:
+    """Columns of characters that a text takes, of which Chinese ones take two."""
+    return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
 
 
 def _escaped(text: str) -> str:
