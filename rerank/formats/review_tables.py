@@ -153,15 +153,25 @@ class _Workbook:
         self, name: str, file: BinaryIO, headings: Sequence[str], entries: Mapping[str, Any]
     ) -> None:
         import openpyxl
+        from openpyxl.styles import Alignment, Font, NamedStyle
 
         self._name, self._file, self._entries = name, file, entries
         self._book = openpyxl.Workbook(write_only=True)
+        font, top = Font(name=_FONT, size=11), Alignment(vertical="top")
+        text = Alignment(vertical="top", wrap_text=True)
+        # a cell of the format @ remains a text when it is edited
+        for style in (
+            NamedStyle("text", font, alignment=text, number_format="@"),
+            NamedStyle("number", font, alignment=top, number_format="0.00"),
+            NamedStyle("count", font, alignment=top, number_format="0"),
+            NamedStyle("heading", Font(name=_FONT, size=11, bold=True), alignment=text),
+        ):
+            self._book.add_named_style(style)
         self._last_column, self._n_rows = len(headings), 0
         self._sheet = self._headed("sentences", headings)
 
     def _headed(self, title: str, headings: Sequence[str]) -> Any:
         """A new sheet that begins with a row of headings, which stay in view."""
-        from openpyxl.styles import Font
         from openpyxl.utils import get_column_letter
 
         sheet = self._book.create_sheet(title)
@@ -174,22 +184,20 @@ class _Workbook:
             sheet.column_dimensions[get_column_letter(n)].width = width
         cells = [self._cell(sheet, heading) for heading in headings]
         for cell in cells:
-            cell.font = Font(name=_FONT, size=11, bold=True)
+            cell.style = "heading"
         sheet.append(cells)
         return sheet
 
     def _cell(self, sheet: Any, value: Cell) -> Any:
-        """A cell of type text, or number; InputError for a text longer than a cell may be."""
+        """A cell of type text, or number; RerankError for a text longer than a cell may be."""
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.rich_text import CellRichText, TextBlock
         from openpyxl.cell.text import InlineFont
-        from openpyxl.styles import Alignment
 
-        text, top = value.text if isinstance(value, Marked) else value, "top"
+        text = value.text if isinstance(value, Marked) else value
         if not isinstance(text, str):
             cell = WriteOnlyCell(sheet, text)
-            cell.number_format = "0.00" if isinstance(text, float) else "0"
-            cell.alignment = Alignment(vertical=top)
+            cell.style = "number" if isinstance(text, float) else "count"
             return cell
         if len(_escaped(text)) > _MOST_CHARACTERS:
             raise RerankError(
@@ -205,8 +213,7 @@ class _Workbook:
                 content.append(TextBlock(font, run) if marked else run)
         cell = WriteOnlyCell(sheet, content or None)
         cell.data_type = "s" if text else "n"
-        cell.alignment = Alignment(vertical=top, wrap_text=True)
-        cell.number_format = "@"  # a text remains one when it is edited
+        cell.style = "text"
         return cell
 
     def write(self, cells: Sequence[Cell]) -> None:
@@ -218,9 +225,7 @@ class _Workbook:
         self._n_rows += 1
         texts = (x.text if isinstance(x, Marked) else x for x in cells)
         n_lines = max(-(-_breadth(text) // _WIDE) for text in texts if isinstance(text, str))
-        rows = (
-            self._sheet.row_dimensions
-        )  # LibreOffice leaves rows of a workbook as high as they are
+        rows = self._sheet.row_dimensions  # of which LibreOffice finds no height of its own
         rows[self._n_rows + 1].height = min(_LINE * n_lines, _HIGHEST)
         self._sheet.append([self._cell(self._sheet, cell) for cell in cells])
         rows.clear()
@@ -239,6 +244,8 @@ class _Workbook:
 
 def _breadth(text: str) -> int:
     """Columns of characters that a text takes, of which Chinese ones take two."""
+    if text.isascii():
+        return len(text)
     return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
 
 
