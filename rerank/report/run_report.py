@@ -21,10 +21,17 @@ from rerank.files.paths import FilePath, display, file_of
 from rerank.files.run_files import command_line
 from rerank.files.signature import __version__, file_entry
 from rerank.formats.document_files import chosen_documents
-from rerank.formats.run_records import Choice, is_trace, read_summary, read_trace
+from rerank.formats.run_records import (
+    FIRST,
+    Choice,
+    first_named,
+    is_trace,
+    read_summary,
+    read_trace,
+)
 from rerank.formats.translations import files_of, read_translation, read_with_documents
 from rerank.formats.weight_files import read_weights
-from rerank.formats.weights import FIRST, Weights
+from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.significance import idle
@@ -388,6 +395,8 @@ class Decoding:
                     source=self._trace.name,
                 )
             seen.add(line)
+            if self._other is None:
+                self.baseline = first_named(choice.first_engine)
             self.before[line] = (choice.texts["first"] or "").encode()
             self.after[line] = self.alone[line] = (choice.texts["chosen"] or "").encode()
             if choice.alone is not None:
