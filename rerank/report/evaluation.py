@@ -417,7 +417,10 @@ def _origin(score: MetricScore) -> str:
 
 
 def _legend_of_gains(first: str, n_documents: int) -> Iterator[str]:
-    yield f"gain, better/equal/worse: compared with the first row, {first}; increase ratio: better / all"
+    yield (
+        f"gain, better/equal/worse: compared with the first row, {first}; increase ratio: better / "
+        "all"
+    )
     if n_documents < FEWEST_DOCUMENTS:
         yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
     else:

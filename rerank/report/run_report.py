@@ -145,6 +145,21 @@ class RunReport:
     without_context: float | None = None
     leads: Mapping[str, MetricScore] = field(default_factory=dict)
 
+    @property
+    def against(self) -> str:
+        """The baseline, and of how many texts it is the best."""
+        best = f", the best of {len(self.rivals)} by BLEU" if len(self.rivals) > 1 else ""
+        return f"{self.baseline}{best}"
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The comparison with the baseline in words, a line each; empty without references."""
+        if self.evaluation is None:
+            return []
+        base, *others = self.evaluation.systems
+        systems = (replace(base, name=self.against), *others)
+        return replace(self.evaluation, systems=systems).verdicts
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
         return {

@@ -228,9 +228,9 @@ def test_tables_for_papers_have_gain_interval_and_p_beside_each_score(world: Wor
         (row,) = (x for x in world.ok(command, form).lines if x.strip("| ").startswith("ours"))
         cells = [x.strip() for x in row.replace("$-$", "-").strip("| ").split(mark)]
         assert [cells[1], *cells[3:]][: len(expected)] == expected
-    _, row = csv.DictReader(StringIO(world.ok(command, "tsv").out), delimiter="\t")
-    ends = [float(row[f"bleu_gain_{end}"]) for end in ("low", "high")]
-    assert ends == ours["difference_interval"]
+    _, figures = csv.DictReader(StringIO(world.ok(command, "tsv").out), delimiter="\t")
+    found = [float(figures[f"bleu_gain_{end}"]) for end in ("low", "high")]
+    assert found == ours["difference_interval"]
 
 
 LONG = ["lamplighters burning windows tonight", "shoemakers carrying lanterns downtown"]
