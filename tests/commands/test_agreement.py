@@ -142,6 +142,11 @@ def test_of_equal_choices_that_of_the_engine_given_first_is_taken_everywhere(wor
         paths = {name: world.folder / file for name, file in files.items()}
         chosen = rerank.choose(rerank.read(systems=paths, no_docs="one"))
         assert [*chosen[0].texts] == world.lines("one")
+        world.write("whole", ["a b c d e f"])
+        aligned = f"--systems W=whole,align=yes {systems} --no-docs one"
+        assert "(W, the first engine: " in world.ok(f"decode {aligned}").err
+        checked = world.ok(f"check {systems} --no-docs one --ref one").out
+        assert re.search(rf"^{names[0]}, the first engine +100.00$", checked, re.MULTILINE)
         world.ok(f"convert {systems} --to jsonl --out list")
         assert world.ok("first --kbest list").lines == world.lines("one")
 
