@@ -90,8 +90,8 @@ class BleuScores:
 
     oracle: of the best candidates by sentence BLEU; best_of: of those among the first N, by N;
     agreement: of the choice that `decode` makes without weights, of k-best lists among the first
-    `_AGREEING`; better: sentences whose best candidate is better than the first; first_engine: the one
-    whose outputs the first candidates are, where lists are of engines.
+    `_AGREEING`; better: sentences whose best candidate is better than the first; first_engine: of
+    lists of engines, the one whose outputs the first candidates are.
     """
 
     first: float
