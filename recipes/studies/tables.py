@@ -107,8 +107,9 @@ def of_demo(text: str) -> str:
         "+ model of documents",
         "the same, shuffled",
     )
-    found = cells(text)[1:]
-    rows = [[name, *row[1:2], *row[3:5], *row[6:7]] for name, row in zip(names, found, strict=True)]
+    head, *found = cells(text)
+    shown = [head.index(heading) for heading in ("BLEU", "chrF2", "TER", "better/equal/worse")]
+    rows = [[name, *(row[i] for i in shown)] for name, row in zip(names, found, strict=True)]
     return table("BLEU|chrF2|TER|documents better/equal/worse", rows)
 
 

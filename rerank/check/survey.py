@@ -28,6 +28,7 @@ from rerank.corpus.spelling import Spelling, nfc_lines
 from rerank.errors import InputError
 from rerank.files.paths import display
 from rerank.files.terminal import progress
+from rerank.formats.run_records import first_named
 from rerank.formats.translations import (
     SOURCE,
     check_source_order,
@@ -89,7 +90,8 @@ class BleuScores:
 
     oracle: of the best candidates by sentence BLEU; best_of: of those among the first N, by N;
     agreement: of the choice that `decode` makes without weights, of k-best lists among the first
-    `_AGREEING`; better: sentences whose best candidate is better than the first.
+    `_AGREEING`; better: sentences whose best candidate is better than the first; first_engine: of
+    lists of engines, the one whose outputs the first candidates are.
     """
 
     first: float
@@ -99,13 +101,14 @@ class BleuScores:
     agreement: float
     better: int
     tuned: TunedBleu | None = None
+    first_engine: str | None = None
 
     def to_text(self, k: NDArray[np.int64], *, limited: bool) -> str:
         """A table of the choices from lists of k (T,) candidates: is there anything to win.
 
         limited: whether only the first ones could be chosen by agreement.
         """
-        scores = {"first candidates": self.first}
+        scores = {first_named(self.first_engine): self.first}
         scores |= {f"best of the first {n}": score for n, score in self.best_of.items()}
         scores |= {"best of all (oracle)": self.oracle}
         some = f" of the first {_AGREEING}" if limited and k.max() > _AGREEING else ""
@@ -135,8 +138,8 @@ class TunedBleu:
 class ListSurvey:
     """Figures of k-best lists, to which documents are added; reports what it finds about them.
 
-    references: [sentence][file] of all sentences, or nothing; made: whether the lists are those of
-    --systems, in no file of the user; of_systems: the agreement of the systems, if the lists are
+    references: [sentence][file] of all sentences, or nothing; first_engine: of lists that are those
+    of --systems, in no file of the user; of_systems: the agreement of the systems, if the lists are
     made of their outputs alone. Once they are finished: form: the format; lengths: of documents, in
     sentences, None where nothing tells them; k: of each sentence (T,), 0 without candidates.
     """
@@ -156,9 +159,9 @@ class ListSurvey:
         findings: Findings,
         *,
         tokenize: str,
-        made: bool = False,
+        first_engine: str | None = None,
     ) -> None:
-        self._made = made
+        self._first_engine = first_engine
         self.of_systems = None
         self.name, self.models, self.sparse = name, models, set[str]()
         self.duplicates, self.empty, self.penalised = 0, 0, 0
@@ -242,7 +245,7 @@ class ListSurvey:
             {self.name: self._firsts},
             [line for sentence in targets for line in sentence],
             self._findings,
-            form="" if self._made else self.form,
+            form=self.form if self._first_engine is None else "",
             tokenize=self.tokenize,
             spelling=self._spelling,
         )
@@ -252,7 +255,8 @@ class ListSurvey:
         longest = int(self.k.max())
         sizes = {n: score for n, score in zip(_SIZES[1:], best_of, strict=True) if n < longest}
         signature = Bleu(self.tokenize).signature(len(targets[0]))
-        return BleuScores(first, oracle, signature, sizes, agreement, self._better)
+        figures = first, oracle, signature, sizes, agreement, self._better
+        return BleuScores(*figures, first_engine=self._first_engine)
 
     @property
     def sizes(self) -> tuple[int, float, int]:
@@ -417,7 +421,10 @@ def examine(
     if any(one.fault and one.source in names for one in findings.all):
         source = source.without_sources()
     made = isinstance(source, SystemLists)
-    survey = ListSurvey(source.name, targets, models, findings, tokenize=tokenize, made=made)
+    first = next(iter(source.systems.values())) if made else None
+    survey = ListSurvey(
+        source.name, targets, models, findings, tokenize=tokenize, first_engine=first
+    )
     defects = Defects(AVOID)
     if isinstance(source, SystemLists) and not source.merged and targets:
         marked = defects.marked(source.read(Findings()), Findings(), source.systems)

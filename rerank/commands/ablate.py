@@ -207,9 +207,11 @@ def _evaluation(
     seed: int,
 ) -> Evaluation:
     """The rows that have lines, scored; only the decoding has a verdict."""
+    from rerank.formats.run_records import first_named
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
 
-    texts = [SystemText(row, of_row) for row, of_row in lines.items() if of_row]
+    names = {FIRST: first_named(next(iter(run.systems.values()), None))}
+    texts = [SystemText(names.get(row, row), of_row) for row, of_row in lines.items() if of_row]
     result = evaluate(
         run.source.documents,
         EvaluatedTexts(targets, texts),

@@ -36,8 +36,7 @@ def report(options: ReportOptions, notices: Notices) -> str | None:
                 options.messages.announce(f"figure written to {path}")
     if page.out == "-":
         return None
-    verdicts = result.evaluation.verdicts if result.evaluation else []
-    return "\n".join([*verdicts, f"report written to {page.out}"])
+    return "\n".join([*result.verdicts, f"report written to {page.out}"])
 
 
 COMMAND = Command("report", ReportOptions, report)

@@ -206,7 +206,7 @@ class Defects:
         held: list[NamedLists] = []
         for name, kbest in documents:
             if not self.learnt:
-                self.learn(kbest.top(_FIRST))
+                self.learn(kbest if systems else kbest.top(_FIRST))
                 held.append((name, kbest))
                 if self._sentences < HEAD:
                     continue
@@ -230,7 +230,9 @@ class Defects:
         self.some = True
         names = column_names(kbest.labels) if systems else []
         dense = looked_at.dense
-        givers = {f"output of {systems[x]}": dense[:, names.index(x)] > 0 for x in systems}
+        givers = {
+            f"output of {systems[x]}": dense[:, names.index(x)] > 0 for x in systems if x in names
+        }
         givers = givers or {"candidate": np.ones(len(marks), np.bool_)}
         for kind, level in _LEVEL.items():
             for giver, theirs in givers.items():

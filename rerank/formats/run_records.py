@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lm.training.trainer import Validation
 
 SCHEMA = 1  # of traces and summaries; records of the first versions of traces have none
+FIRST = "first candidates"
 COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")
 _SUMMARY_BYTES = 256 << 20
 _HEADER = "\t".join(COLUMNS).encode()
@@ -51,6 +52,7 @@ class Choice:
     alone: Mapping[str, Any] | None
     systems: Sequence[str] | None = None
     outputs: Mapping[str, str] | None = None
+    first_engine: str | None = None
     terms: Sequence[tuple[str, str, bool]] = ()
     defects: Mapping[str, int] = field(default_factory=dict)
     errors: Sequence[Mapping[str, str]] = ()
@@ -95,6 +97,11 @@ class Choice:
     def of(cls, record: object) -> Self:
         """The choice of a record; KeyError or ValueError for something else."""
         return msgspec.convert(record, cls)
+
+
+def first_named(engine: str | None) -> str:
+    """What first candidates are called: `A, the first engine`, where lists are of engines."""
+    return FIRST if engine is None else f"{engine}, the first engine"
 
 
 def is_trace(path: FilePath) -> bool:

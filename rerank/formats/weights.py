@@ -25,11 +25,11 @@ from rerank.corpus.columns import Label, column_names, decoder_names
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged, scale_line, weight_line
+from rerank.formats.run_records import FIRST
 from rerank.formats.tokens import plain_name, similar
 from rerank.notices import Notices
 
 SCHEMA = 1  # of the JSON file
-FIRST = "first candidates"  # kept by a tuning that found no better weights: all are 0
 OF_AGREEMENT = ("agreement", "votes", "consensusbleu", "consensuschrf", "consensusdocbleu")
 _ADDED = (  # provenance of features that options add: its key, the option, the key of its value
     ("models", "--lm", "folder"),

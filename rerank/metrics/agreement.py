@@ -146,9 +146,15 @@ class SystemAgreement:
         return names[outliers & ~copies].tolist(), names[copies].tolist()
 
     def _silent(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which systems are copies of an earlier one, and which outliers in length, (M,) each."""
+        """Which systems are copies of another, and which outliers in length, (M,) each.
+
+        Of copies the one that agrees most with all systems is the original, so that neither the
+        order of systems nor their names matter.
+        """
         known = self._both >= _LEAST_SENTENCES
-        equal = np.tril(self._equal >= COPY * self._both, -1) & known
+        sums = self._chrf.sum(axis=1).round(_DECIMALS)
+        originals = (sums > sums[:, None]) | np.tril(sums == sums[:, None], -1)
+        equal = (self._equal >= COPY * self._both) & originals & known
         copies: NDArray[np.bool_] = np.any(equal, axis=1)
         deviations = self._deviations / np.maximum(self._both.diagonal(), 1.0)
         most = LENGTH_OUTLIER * float(np.median(deviations[~copies])) + _LEAST_GAIN

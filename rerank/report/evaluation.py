@@ -214,24 +214,27 @@ class Evaluation:
         return "\n\n".join([self._for_papers().to_markdown(), *self._marked("")])
 
     def _for_papers(self) -> Table:
-        """A table of what papers print, with marks of significance."""
+        """A table of what papers print: scores with marks of significance, gains, p-values."""
         systems = self.systems
         columns = _columns(systems, ("system", "", "name"))
-        for name, first in systems[0].metrics.items():
-            scores = [system.metrics[name] for system in systems]
-            columns.append((Column(_title(name, first), _marked), scores))
+        for name, first in systems[0].all_scores.items():
+            scores = [system.all_scores[name] for system in systems]
+            form = ".2f" if name in systems[0].metrics else _OUTSIDE
+            columns.append((Column(_title(name, first), _marked(form)), scores))
             if name == "bleu":
                 columns += _columns(systems, ("95%", _ends(".2f"), "interval"))
+            if len(systems) > 1:
+                gains = [score if score.difference is not None else None for score in scores]
+                columns.append((Column("gain, 95%", _gain(f"+{form}")), gains))
+                columns += _columns(scores, ("p", p_value, "p_value"))
         columns += _columns(systems, ("length ratio", ".3f", "length_ratio"))
         if len(systems) > 1:
             columns += _columns(systems, ("better/equal/worse", str, "documents"))
-        scores_of_others = [system.scores for system in systems]
-        columns += _metric_columns(scores_of_others, form=_OUTSIDE, between=" ")
         return Table.by_columns(columns)
 
     def _marked(self, begin: str) -> list[str]:
         """What the marks say, if there are any."""
-        scores = [score for system in self.systems for score in system.metrics.values()]
+        scores = [score for system in self.systems for score in system.all_scores.values()]
         if not any(_is_significant(score) for score in scores):
             return []
         return [
@@ -267,6 +270,9 @@ def _numbers(system: System) -> dict[str, object]:
         low, high = score.interval or (None, None)
         _, bootstrap, sign_test = astuple(score.p_values) if score.p_values else (None,) * 3
         figures: dict[str, object] = {"low": low, "high": high, "gain": score.difference}
+        figures |= dict(
+            zip(("gain_low", "gain_high"), score.difference_interval or (None, None), strict=True)
+        )
         figures |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
         figures |= {} if score.role is None else {"role": score.role}
         row |= {name: score.score, **{f"{name}_{key}": value for key, value in figures.items()}}
@@ -295,9 +301,19 @@ def _is_significant(score: MetricScore) -> bool:
     return score.p_value is not None and score.p_value < SIGNIFICANT
 
 
-def _marked(score: MetricScore) -> str:
-    """A score with a mark where its difference from the baseline is significant."""
-    return f"{score.score:.2f}{'*' * _is_significant(score)}"
+def _marked(form: str) -> Callable[[MetricScore], str]:
+    """How a score is shown, with a mark if its difference from the baseline is significant."""
+    return lambda score: f"{score.score:{form}}{'*' * _is_significant(score)}"
+
+
+def _gain(form: str) -> Callable[[MetricScore], str]:
+    """How a gain over the baseline is shown: `+0.35 [-0.56, +1.13]`."""
+
+    def shown(score: MetricScore) -> str:
+        ends = ", ".join(f"{end:{form}}" for end in score.difference_interval or ())
+        return f"{score.difference:{form}}{f' [{ends}]' * bool(ends)}"
+
+    return shown
 
 
 def _ends(form: str) -> Callable[[Interval], str]:
@@ -334,15 +350,13 @@ def _bleu_columns(systems: Sequence[System]) -> _Columns:
     )
 
 
-def _metric_columns(
-    systems: Sequence[Mapping[str, MetricScore]], *, form: str = ".2f", between: str = "\n"
-) -> _Columns:
+def _metric_columns(systems: Sequence[Mapping[str, MetricScore]]) -> _Columns:
     """Metrics of systems, and of several their gains over the first and the p-values."""
     columns: _Columns = []
     for name, first in systems[0].items():
-        shown: list[tuple[str, Form, str]] = [(_title(name, first, between), form, "score")]
+        shown: list[tuple[str, Form, str]] = [(_title(name, first, "\n"), ".2f", "score")]
         if len(systems) > 1:
-            shown.append(("gain", f"+{form}", "difference"))
+            shown.append(("gain", "+.2f", "difference"))
             shown.append((f"p\n({NAMES.get(name, name)})", p_value, "p_value"))
         columns += _columns([scores[name] for scores in systems], *shown)
     return columns
@@ -388,7 +402,7 @@ def _legend(result: Evaluation) -> Iterator[str]:
     if n > 1:
         yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {result.seed}"
     if len(result.systems) > 1:
-        yield from _legend_of_gains(n)
+        yield from _legend_of_gains(one_line(baseline.name), n)
     if result.objective is not None:
         yield f"optimised: in the objective of tuning, {result.objective}; not optimised: not in it"
     if result.changed:
@@ -402,8 +416,11 @@ def _origin(score: MetricScore) -> str:
     return "sacrebleu " * (not score.signature.startswith("rerank|")) + score.signature
 
 
-def _legend_of_gains(n_documents: int) -> Iterator[str]:
-    yield "gain, better/equal/worse: compared with the first row; increase ratio: better / all"
+def _legend_of_gains(first: str, n_documents: int) -> Iterator[str]:
+    yield (
+        f"gain, better/equal/worse: compared with the first row, {first}; increase ratio: better / "
+        "all"
+    )
     if n_documents < FEWEST_DOCUMENTS:
         yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rerank.errors import UsageError
 from rerank.files.signature import LENGTH
-from rerank.formats.run_records import Choice
+from rerank.formats.run_records import Choice, first_named
 from rerank.table import Column, Table, one_line
 
 MOST_ROWS = 15  # of the tables of features and of words
@@ -21,7 +21,6 @@ _FEATURES = (
     *(Column("feature"), Column("added most", "d")),
     *(Column("of changed", ".1%"), Column("mean", "+.3f")),
 )
-_WORDS = Column("first candidate"), Column("chosen"), Column("times", "d")
 _TERMS = Column("document"), Column("terms kept", "d"), Column("missed", "d")
 _MISSED = Column("term missed"), Column("translations"), Column("times", "d")
 _SCORERS = Column("scorer"), Column("model, digests and version")
@@ -40,11 +39,11 @@ class Explanation:
     added, most: what each feature added in these, and in how many of them it added most; decided:
     sentences in which the choice leads because of a feature; words: changes of words; frequencies:
     of the words of all choices, in lower case; engines: of lists of systems, how many choices in
-    each document are the output of each; alone: of each engine, those that are of no other; terms:
-    of a glossary, how many of each document are kept and missed; missed: which; defects: candidates
-    that are no translations, by kind; defective: sentences that have such candidates; shown:
-    choices to print, each with the choice before it; stated: what traces state of each model and
-    scorer.
+    each document are the output of each; first_engine: the one that was given first; alone: of each
+    engine, those that are of no other; terms: of a glossary, how many of each document are kept and
+    missed; missed: which; defects: candidates that are no translations, by kind; defective:
+    sentences that have such candidates; shown: choices to print, each with the choice before it;
+    stated: what traces state of each model and scorer.
     """
 
     documents: int = 0
@@ -58,6 +57,7 @@ class Explanation:
     words: Counter[tuple[str, str]] = field(default_factory=Counter)
     frequencies: Counter[str] = field(default_factory=Counter)
     engines: dict[str, Counter[str]] = field(default_factory=dict)
+    first_engine: str | None = None
     terms: dict[str, Counter[bool]] = field(default_factory=dict)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     defects: Counter[str] = field(default_factory=Counter)
@@ -92,6 +92,7 @@ class Explanation:
         self.frequencies.update((choice.texts["chosen"] or "").lower().split())
         if choice.alone is not None:
             self.by_context = (self.by_context or 0) + choice.by_context
+        self.first_engine = choice.first_engine
         if choice.systems:
             self.engines.setdefault(choice.document, Counter()).update(choice.systems)
             self.alone.update(choice.systems if len(choice.systems) == 1 else ())
@@ -144,6 +145,7 @@ class Explanation:
         report |= {"sentences": self.sentences, "changed": self.changed}
         report |= {"by_context": self.by_context, "features": features}
         if self.engines:
+            report["first_engine"] = self.first_engine
             report["engines"] = {d: dict(counts) for d, counts in self.engines.items()}
             report["alone"] = dict(self.alone)
         if self.terms:
@@ -156,6 +158,11 @@ class Explanation:
         if self.stated:
             report["scorers"] = dict(self.stated)
         return report | {"shown": [asdict(choice) for _, choice in self.shown]}
+
+    def context_text(self) -> str:
+        """How many choices context decided."""
+        one = self.by_context == 1
+        return f"{self.by_context:,} {'choice comes' if one else 'choices come'} from context"
 
     def engines_table(self) -> Table:
         """Documents, 2 before 10, and how many of their choices are the output of each engine."""
@@ -193,12 +200,14 @@ class Explanation:
         if len(self.shown) == 1 and self.sentences == 1:
             return f"{shown[0]}\n"
         share = f" ({self.changed / self.sentences:.1%})" if self.sentences else ""
+        first = self.first_engine and first_named(self.first_engine)
+        from_first = f" from {first}" if first else ""
         summary = (
             f"{self.documents:,} documents, {self.sentences:,} sentences, "
-            f"{self.changed:,} changed{share}"
+            f"{self.changed:,} changed{from_first}{share}"
         )
         if self.by_context is not None:
-            summary += f"; {self.by_context:,} would be another without context"
+            summary += f"; {self.context_text()}"
         parts = [summary]
         if any(self.added.values()):
             rows = [
@@ -222,7 +231,8 @@ class Explanation:
             for (old, new), n in self.words.most_common(MOST_ROWS)
         ]
         if words:
-            parts.append(Table(_WORDS, words).to_text())
+            columns = Column(first or "first candidate"), Column("chosen"), Column("times", "d")
+            parts.append(Table(columns, words).to_text())
         if self.stated:
             parts.append(self.scorers_table().to_text())
         return "\n\n".join([*parts, *shown]) + "\n"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
+_QUOTES = '"“”'
 ENDS = 5  # documents that gained most, and that lost most, which stand before all others
 FEATURES, CHANGES = 8, 5  # of features and of changes of words those that stand before others
 
@@ -145,7 +146,7 @@ def marked(text: str, errors: Sequence[Mapping[str, str]]) -> list[tuple[str, st
         places = (m.span() for m in re.finditer(re.escape(words), text)) if words else ()
         free = (x for x in places if all(x[1] <= a or b <= x[0] for a, b, _ in spans))
         if (place := next(free, None)) is None:
-            behind += [("", " "), (kind, f"“{words}”" if words else "…")]
+            behind += [("", " "), (kind, f"“{words.strip(_QUOTES)}”" if words else "…")]
         else:
             spans.append((*place, kind))
     parts, at = list[tuple[str, str]](), 0

@@ -21,10 +21,17 @@ from rerank.files.paths import FilePath, display, file_of
 from rerank.files.run_files import command_line
 from rerank.files.signature import __version__, file_entry
 from rerank.formats.document_files import chosen_documents
-from rerank.formats.run_records import Choice, is_trace, read_summary, read_trace
+from rerank.formats.run_records import (
+    FIRST,
+    Choice,
+    first_named,
+    is_trace,
+    read_summary,
+    read_trace,
+)
 from rerank.formats.translations import files_of, read_translation, read_with_documents
 from rerank.formats.weight_files import read_weights
-from rerank.formats.weights import FIRST, Weights
+from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.significance import idle
@@ -137,6 +144,21 @@ class RunReport:
     rivals: Mapping[str, float] = field(default_factory=dict)
     without_context: float | None = None
     leads: Mapping[str, MetricScore] = field(default_factory=dict)
+
+    @property
+    def against(self) -> str:
+        """The baseline, and of how many texts it is the best."""
+        best = f", the best of {len(self.rivals)} by BLEU" if len(self.rivals) > 1 else ""
+        return f"{self.baseline}{best}"
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The comparison with the baseline in words, a line each; empty without references."""
+        if self.evaluation is None:
+            return []
+        base, *others = self.evaluation.systems
+        systems = (replace(base, name=self.against), *others)
+        return replace(self.evaluation, systems=systems).verdicts
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the page as JSON values, unrounded, and the texts that it shows."""
@@ -388,6 +410,8 @@ class Decoding:
                     source=self._trace.name,
                 )
             seen.add(line)
+            if self._other is None:
+                self.baseline = first_named(choice.first_engine)
             self.before[line] = (choice.texts["first"] or "").encode()
             self.after[line] = self.alone[line] = (choice.texts["chosen"] or "").encode()
             if choice.alone is not None:

@@ -73,7 +73,6 @@ class Lists(ReadingOptions):
     kbest: the file of the lists, and list_name its NAME; empty where lists are made, of systems:
     (NAME, file) of each system's outputs, or (`rerank.registry.ALL_SYSTEMS`, file) for all of a
     file; and of merged: (NAME, file) of k-best lists.
-    by_name: whether systems stand in the order of their names, not in that of the options.
     side: files of side information, by kind, a line for each source line. drop_unreferenced: leave
     out sentences that a reference does not have, where references are read.
     """
@@ -85,18 +84,12 @@ class Lists(ReadingOptions):
     merged: tuple[NamedSystem, ...] = ()
     list_name: str = ""
     drop_unreferenced: bool = False
-    by_name: bool = False
     side: Files = field(default_factory=dict)
 
     @property
     def segmented(self) -> list[NamedSystem]:
         """The systems whose outputs have segments."""
         return [pair for pair in self.systems if not isinstance(pair[1], UnsegmentedText)]
-
-    @property
-    def unsegmented(self) -> list[NamedSystem]:
-        """The systems whose outputs are texts of whole documents."""
-        return [pair for pair in self.systems if isinstance(pair[1], UnsegmentedText)]
 
     @property
     def files(self) -> list[FilePath]:
@@ -180,7 +173,7 @@ class Source(ABC):
     """
 
     name: str
-    systems: Mapping[str, str]
+    systems: dict[str, str]
     file_format: str = ""
 
     @abstractmethod

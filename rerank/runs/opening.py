@@ -282,7 +282,7 @@ def _without_weights(
     if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
         lines.append("without --docs, each sentence is a document")
         lists = replace(lists, no_docs="each")
-    return settings, replace(lists, by_name=True), lines
+    return settings, lists, lines
 
 
 def _read_first(run: Run[ListSource], announce: Printer) -> None:
@@ -509,7 +509,7 @@ class MemoryLists(Source):
                     totals=document.totals,
                 )
                 kbest = replace(kbest, side=_side_information(document))
-            self.systems = {**self.systems, **document.systems}
+            self.systems |= document.systems
             for kind, scorer in self._needed.items():
                 if kind not in kbest.side:
                     raise InputError(

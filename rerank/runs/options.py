@@ -111,7 +111,9 @@ class ListFiles:
     )
     systems: tuple[tuple[str, str], ...] = option(
         "Output of a system, a line per source sentence, in place of --kbest; repeatable.\n\n"
-        "Lists are made of the outputs of all systems; --kbest may stand beside them. "
+        "Lists are made of the outputs of all systems; --kbest may stand beside them. The system "
+        "given first is the first engine: changes are counted from its output, and of equal "
+        "candidates its own is chosen. "
         "FILE.xml#SYSTEM is one system of WMT XML; FILE.xml without NAME gives all its "
         "systems. NAME=FILE,align=yes: texts of whole documents, as of LLMs, are parted into "
         "the segments of the other systems by edit distance; FILE may be a folder with a "

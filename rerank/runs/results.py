@@ -16,8 +16,8 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
 - `alone`: the choice without context, `chosen` and `text`, and its `lead`, how much larger its
   total is there than that of the decoded choice; only where scores depend on other sentences, and
   exist without them, too: not with --pair-scores;
-- `systems`: names of those whose output the choice is, and `outputs`, the text of each; only of
-  lists made by `--systems`;
+- `systems`: names of those whose output the choice is, and `outputs`, the text of each;
+  `first_engine`: the system that was given first; only of lists made by `--systems`;
 - `models` and `scorers`: of `--lm` and `--scorer`, by name, what a weights file states of them:
   model, digests, prompt and its digest, a program's name and version; `programs`: the same of one
   that computes the utility of a search;
@@ -57,6 +57,7 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.reading import AS_NFC, AS_SOURCE
 from rerank.files.paths import FilePath
 from rerank.files.signature import LENGTH, short_digest, signature
+from rerank.formats.run_records import first_named
 from rerank.formats.table import lines_of
 from rerank.runs.lists import LineWriter, ListSource, digest_of_ids
 from rerank.runs.run import Run
@@ -255,7 +256,7 @@ class CorpusResult:
             "sentences": len(choices),
             "changed": sum(document.changed for document in self.documents),
             "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
-            **({"engines": dict(engines)} if engines else {}),
+            **({"first_engine": next(iter(engines)), "engines": dict(engines)} if engines else {}),
         }
 
     def to_dict(self) -> dict[str, object]:
@@ -276,9 +277,10 @@ class CorpusResult:
         share = f" ({total['changed'] / total['sentences']:.1%})" if total["sentences"] else ""
         engines = sorted(total.get("engines", {}).items(), key=lambda share: -share[1])
         shares = ", ".join(f"{name} {n / total['sentences']:.1%}" for name, n in engines)
+        first = first_named(total.get("first_engine")) + ":" * bool(engines)
         return (
             f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
-            f"changed{share}; model score {total['score']:.3f} (first candidates "
+            f"changed{share}; model score {total['score']:.3f} ({first} "
             f"{total['baseline_score']:.3f}, {total['best']} {total['best_score']:.3f}, gap "
             f"{total['gap']:.3f}); search {', '.join(searches)}, "
             f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
@@ -403,6 +405,7 @@ class Trace:
                 "marginals": None if marginals is None else marginals.tolist(),
             }
             if systems:
+                record["first_engine"] = next(iter(systems.values()))
                 record["systems"] = [name for name, values in indicators if values[row]]
                 record["outputs"] = {
                     name: kbest.text(first + int(values[first:stop].argmax())).decode()

@@ -177,9 +177,12 @@ def made_lists(
     systems see `open_outputs`.
     """
     systems = [  # files are read several times
-        (name, path if file_and_name(path)[1] is not None else copies.enter_context(spool(path)))
-        for name, path in lists.segmented
+        (name, path if named or aligned else copies.enter_context(spool(path)))
+        for name, path in lists.systems
+        for aligned in [isinstance(path, UnsegmentedText)]
+        for named in [not aligned and file_and_name(path)[1] is not None]
     ]
+    segmented = [pair for pair in systems if not isinstance(pair[1], UnsegmentedText)]
     alone = replace(lists, systems=(), merged=(), missing=AS_EMPTY, side={})
     merged = {
         name: KBestFile(copies.enter_context(spool(path)), replace(alone, kbest=str(path)))
@@ -187,23 +190,21 @@ def made_lists(
     }
     stated = None
     if documents is None and lists.docs is None:
-        stated = documents_of_systems(systems, notices)
+        stated = documents_of_systems(segmented, notices)
     if documents is None and lists.no_docs is None:
         documents = stated
     if documents is None and not systems:
         documents = next(iter(merged.values())).find_documents(notices)
     elif documents is None:
-        of_text = partial(number_of_lines, systems[0][1])
+        of_text = partial(number_of_lines, segmented[0][1])
         count = of_text if stated is None else partial(int, stated.n_sentences)
         documents = chosen_documents(lists.docs, lists.no_docs, count, notices)
     texts: dict[str, Translation] = {}
     if systems:
         # segments are matched by the names that the files have, whatever --no-docs makes of them
         model = display(lists.docs or lists.systems[0][1])
-        texts = open_outputs([*systems, *lists.unsegmented], stated or documents, notices, model)
+        texts = open_outputs(systems, stated or documents, notices, model)
     _check_names([*texts, *(name for name, _ in lists.merged)])
-    if lists.by_name:
-        texts, merged = dict(sorted(texts.items())), dict(sorted(merged.items()))
     source = SystemLists(lists, documents, texts, merged)
     source.make(notices, store)
     copies.callback(MADE_OF.pop, source.name, None)
@@ -384,14 +385,14 @@ def open_outputs(
 ) -> dict[str, Translation]:
     """The text of each system by name, of (NAME, file) or, for all of WMT XML, (`ALL`, file).
 
-    Missing segments are counted. Texts of whole documents are aligned with the systems before
-    them. model: what has the documents, in messages. UsageError for two systems of one name;
+    Missing segments are counted. Texts of whole documents are aligned with all systems that have
+    segments. model: what has the documents, in messages. UsageError for two systems of one name;
     InputError for a text with another number of lines, or without any output for a document.
     """
     texts: dict[str, Translation] = {}
     segmented: list[Translation] = []
-    named: list[tuple[str, Translation]]
-    for name, path in systems:
+    opened: dict[NamedSystem, list[tuple[str, Translation]]] = {}
+    for name, path in sorted(systems, key=lambda pair: isinstance(pair[1], UnsegmentedText)):
         if isinstance(path, UnsegmentedText):
             lines = (
                 [[line for line in sentence if line] or [b""] for sentence in sentences]
@@ -414,7 +415,8 @@ def open_outputs(
             _check(text, documents, notices)
             if not isinstance(path, UnsegmentedText):
                 segmented.append(text)
-    return texts
+        opened[name, path] = named
+    return {system: text for pair in systems for system, text in opened[pair]}
 
 
 def _check_names(names: Sequence[str]) -> None:

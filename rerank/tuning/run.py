@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import column_names
 from rerank.errors import RerankError, UsageError
-from rerank.formats.weights import FIRST, Weights
+from rerank.formats.run_records import FIRST, first_named
+from rerank.formats.weights import Weights
 from rerank.metrics import Metric
 from rerank.metrics.significance import Gain, judged
 from rerank.notices import Notices, Printer
@@ -309,7 +310,9 @@ def tune(
         task = replace(task, features=started)
         rest = rest and replace(rest, features=started)
     announce(f"maximised: {task.goal.name}")
-    announce(describe_bleu(FIRST, task.corpus.sums(task.corpus.first)))
+    systems = [*features.systems.values()]
+    first = f"{FIRST}, of {first_named(systems[0])}:" if systems else FIRST
+    announce(describe_bleu(first, task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
     replicates: Mapping[str, object] | None = None
     if features.initial is None and selection and _below_first(selection, task.features):

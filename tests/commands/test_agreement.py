@@ -6,7 +6,6 @@ The truth is sacrebleu's sentence chrF of all pairs.
 import json
 import re
 import shlex
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from rerank import Document, Reranker
 SAMPLES = [["a b c d", "a b c e", "a b c d", ""], ["q r", "z", "q r"], ["x y z w", "x y w z v"]]
 TEXTS = st.lists(st.sampled_from(["a b c", "c b a", "a b", "b a", "a", ""]), min_size=3, max_size=3)
 CHOSEN = "without --weights, candidates are chosen by agreement: "
+WEIGHTED = "--weights w.json --default-weight 0 --no-docs each"
 UTILITIES = ("bleu", "chrf", "aggregate-bleu", "aggregate-chrf")
 
 
@@ -91,18 +91,64 @@ def test_the_outputs_of_systems_are_voters_like_samples(search: str, world: Worl
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(
-    st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(["", "--search mbr", "--no-docs one"])
+    st.lists(TEXTS, min_size=24, max_size=24),
+    st.permutations(range(1, 4)),
+    st.permutations(["B", "a", "z-1"]),
+    st.sampled_from(["", "--search mbr:utility=chrf", "--no-docs one", WEIGHTED]),
 )
-def test_any_order_of_systems_is_equal(world: World, texts: list[list[str]], more: str) -> None:
-    for m in range(3):
+def test_order_and_names_of_all_engines_but_the_first_decide_exact_ties_alone(
+    world: World, texts: list[list[str]], order: list[int], names: list[str], more: str
+) -> None:
+    """Engine 3 is a copy of engine 2 in all but the first sentence."""
+    texts = [[*own, own[2] if t else "a b c d"] for t, own in enumerate(texts)]
+    for m in range(4):
         world.write(f"s{m}", [own[m] for own in texts])
-    found = {
-        world.ok(
-            "decode", *more.split(), *(w for m in order for w in ("--systems", f"n{m}=s{m}"))
-        ).out
-        for order in permutations(range(3))
-    }
-    assert len(found) == 1
+    world.weights("w.json", {"agreement": 1.0, "consensuschrf": 0.5, "sysm": 0.25})
+    runs = []
+    for others in ([(1, "b"), (2, "c"), (3, "d")], [*zip(order, names, strict=True)]):
+        systems = " ".join(f"--systems {name}=s{m}" for m, name in [(0, "m"), *others])
+        run = world.ok(f"decode {systems} {more} --trace t --out out")
+        assert "(m, the first engine: " in run.err
+        runs.append([json.loads(line) for line in world.lines("t")])
+    for own, *choices in zip(texts, *runs, strict=True):
+        assert [choice["first_engine"] for choice in choices] == ["m", "m"]
+        assert [choice["texts"]["first"] for choice in choices] == [own[0], own[0]]
+        one, other = (choice["texts"]["chosen"] for choice in choices)
+        assert choices[0]["total"] == pytest.approx(choices[1]["total"], abs=1e-6)
+        if one != other and "mbr" in more:
+            values = [agreement([*own, text], 4, 2) for text in (one, other)]
+            assert values[0] == pytest.approx(values[1], abs=1e-6)
+        elif one != other:
+            assert [choice["margin"] for choice in choices] == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_of_equal_choices_that_of_the_engine_given_first_is_taken_everywhere(world: World) -> None:
+    """With weights and without, in the shell, in Python, and in the lists that convert writes."""
+    world.write("one", ["a b c d", "e f"])
+    world.write("two", ["a b d c", "e g"])
+    world.weights("w.json", {"sysA": 0.0, "sysZ": 0.0, "votes": 1.0})
+    for names in ("AZ", "ZA"):
+        files = dict(zip(names, ("one", "two"), strict=True))
+        systems = " ".join(f"--systems {name}={file}" for name, file in files.items())
+        for more in ("", WEIGHTED, "--search mbr"):
+            run = world.ok(f"decode {systems} {more} --trace t --summary s")
+            assert run.lines == world.lines("one")
+            assert f"({names[0]}, the first engine: " in run.err
+            assert json.loads(world.text("s"))["first_engine"] == names[0]
+            explained = world.ok("explain t").out
+            assert f"2 sentences, 0 changed from {names[0]}, the first engine" in explained
+            page = world.ok("report --trace t").out
+            assert f"Compared with: <b>{names[0]}, the first engine</b>" in page
+        paths = {name: world.folder / file for name, file in files.items()}
+        chosen = rerank.choose(rerank.read(systems=paths, no_docs="one"))
+        assert [*chosen[0].texts] == world.lines("one")
+        world.write("whole", ["a b c d e f"])
+        aligned = f"--systems W=whole,align=yes {systems} --no-docs one"
+        assert "(W, the first engine: " in world.ok(f"decode {aligned}").err
+        checked = world.ok(f"check {systems} --no-docs one --ref one").out
+        assert re.search(rf"^{names[0]}, the first engine +100.00$", checked, re.MULTILINE)
+        world.ok(f"convert {systems} --to jsonl --out list")
+        assert world.ok("first --kbest list").lines == world.lines("one")
 
 
 def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world: World) -> None:

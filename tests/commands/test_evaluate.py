@@ -211,6 +211,28 @@ def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
     assert r"a\|b" in world.ok(command, "markdown").out
 
 
+def test_tables_for_papers_have_gain_interval_and_p_beside_each_score(world: World) -> None:
+    command = f"evaluate {write(world, 12, 'base', 'ours')} --baseline base ours --format"
+    world.write("qe", [t / 10 for t in range(36)])
+    command = command.replace("ours", "ours --scores qe=base:qe --scores qe=ours:qe")
+    _, ours = world.ok(command, "json").json["systems"]
+    expected = []
+    for name, score in (ours["metrics"] | ours["scores"]).items():
+        form = ".4f" if name == "qe" else ".2f"
+        ends = [f"{x:+{form}}" for x in score["difference_interval"]]
+        mark = "*" if score["p_value"] < 0.05 else ""
+        expected += [f"{score['score']:{form}}{mark}"]
+        expected += [f"{score['difference']:+{form}} [{', '.join(ends)}]"]
+        expected += [f"{score['p_value']:.4f}"]
+    for form, mark in (("markdown", "|"), ("latex", "&")):
+        (row,) = (x for x in world.ok(command, form).lines if x.strip("| ").startswith("ours"))
+        cells = [x.strip() for x in row.replace("$-$", "-").strip("| ").split(mark)]
+        assert [cells[1], *cells[3:]][: len(expected)] == expected
+    _, figures = csv.DictReader(StringIO(world.ok(command, "tsv").out), delimiter="\t")
+    found = [float(figures[f"bleu_gain_{end}"]) for end in ("low", "high")]
+    assert found == ours["difference_interval"]
+
+
 LONG = ["lamplighters burning windows tonight", "shoemakers carrying lanterns downtown"]
 NEAR = ["lamplightery burninq windowz tonighz", "shoemakerz carryinq lanternz downtowm"]
 SHORT = [" ".join(text.split()[:2]) for text in LONG]

@@ -387,7 +387,7 @@ def test_trace_table_and_page_show_the_errors_of_the_choices(world: World, stub:
         (["is lit", "the"], ["+the", " lamp ", "+is lit"]),
         (["l", "l"], ["the ", "+l", "amp is ", "+l", "it"]),
         (["lamp is", "is lit"], ["the ", "+lamp is", " lit", " ", "+“is lit”"]),
-        (["sun", ""], ["the lamp is lit", " ", "+“sun”", " ", "+…"]),
+        (["“sun”", ""], ["the lamp is lit", " ", "+“sun”", " ", "+…"]),
     ],
 )
 def test_errors_are_marked_at_their_words(spans: list[str], parts: list[str]) -> None:

@@ -170,13 +170,15 @@ def test_the_parts_of_the_page_say_what_the_json_says(traced: World) -> None:
         assert gain in found.text or one["gain"] == 0
     explained = numbers["explanation"]
     assert f"{explained['changed']} of 24 sentences changed" in found.text
-    assert f"{explained['by_context']} would be another one without context" in found.text
+    assert f"{explained['by_context']} choices come from context" in found.text
     gains = [one["chrf"] for document in numbers["documents"] for one in document["shown"]]
     better, worse = sum(x >= 0.05 for x in gains), sum(x <= -0.05 for x in gains)
     equal = explained["changed"] - better - worse
     assert f": by chrF, {better} are better, {worse} worse, {equal} equal;" in found.text
     rows = [one for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
     assert (len(rows), len(found.of("article"))) == (12, 15)  # three are examples
+    assert "What features add is" not in found.text  # it is known for all
+    assert not found.of("q")  # quotes of the texts would be doubled
     assert "Give --summary FILE" in found.text
     assert "Give --weights FILE" in found.text
 
@@ -353,7 +355,7 @@ def test_what_features_add_over_another_trace_is_by_own_scores(world: World) -> 
         "own": 0.875,
     }
     shown = Page(world.ok("report --trace t --docs docs --baseline other").out).text
-    assert "What features add is known for 2 of the 3 changed sentences" in shown
+    assert "What features add is counted in 2 of the 3 changed sentences; in the others" in shown
 
 
 def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
@@ -377,7 +379,7 @@ def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
 
 
 def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -> None:
-    """Whatever the order of --systems; what engines gave is a table, here and in explain."""
+    """What engines gave is a table, here and in explain."""
     references = [f"{a} {b} is lit now" for a in WORDS[:4] for b in WORDS[4:7]]
     world.write("ref", references)
     world.write("docs", [f"<b>{t // 2}" for t in range(12)])
@@ -398,6 +400,12 @@ def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -
     assert {**found["evaluation"]["systems"][1], "name": "out"} == ours
     shown = Page(world.ok(command).out)
     assert "Compared with: good, the best of 3 by BLEU" in shown.text
+    printed = world.ok(f"{command} --out page.html").err
+    assert "verdict: decoded against good, the best of 3 by BLEU: " in printed
+    unreferenced = Page(world.ok("report --trace t --summary s").out).text
+    assert "Compared with: poor, the first engine." in unreferenced
+    assert "that of poor, the first engine, is " in unreferenced
+    assert "Words of the baseline (poor, the first engine) that were left out" in unreferenced
     counts = {d: names[2 * d : 2 * d + 2] for d in range(6)}
     engines = {f"<b>{d}": {n: own.count(n) for n in own} for d, own in counts.items()}
     assert found["explanation"]["engines"] == engines
@@ -413,7 +421,7 @@ def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -
     assert sum(map(int, line.split()[2:])) == 12
     told = world.ok("explain t <b>0:0").out
     assert f"  systems     {names[0]}\n" in told
-    assert "  first       the lit is   [fair]\n" in told
+    assert "  first       the   [poor]\n" in told
     assert "   [good]\n" in told
     more = "--scores qe=baseline:q --scores qe=decoded:q"
     world.write("q", range(12))
