@@ -313,13 +313,12 @@ def read_workbook(path: FilePath) -> EvaluationSet:
             f"{source}: a workbook needs the package openpyxl: pip install 'rerank-mt[xlsx]'"
         ) from None
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > _MOST_UNPACKED:
-            limit = f"at most {_MOST_UNPACKED:,} bytes of XML in a workbook"
-            raise InputError(f"expected {limit}, found {size:,}", source=source)
-        with warnings.catch_warnings(action="ignore"):
-            book = openpyxl.load_workbook(path, read_only=True, keep_links=False)
+        with open(path, "rb") as file, warnings.catch_warnings(action="ignore"):
+            size = sum(entry.file_size for entry in zipfile.ZipFile(file).infolist())
+            if size > _MOST_UNPACKED:
+                limit = f"at most {_MOST_UNPACKED:,} bytes of XML in a workbook"
+                raise InputError(f"expected {limit}, found {size:,}", source=source)
+            book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
             rows = book.worksheets[0].iter_rows(max_col=_MOST_COLUMNS)
             return _Reader(source).evaluation_set(_workbook_rows(rows))
     except (InputError, MemoryError):
