@@ -282,12 +282,11 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "self-normalised": ("viterbi", [Lm("rnnlm", shape={"head": "self-normalised"})]),
     "order-1-added-to-logits": ("viterbi", [Lm("codclm")]),
     "order-1-another-pass": ("viterbi", [Lm("rlm-bow-ef-1")]),
+    "order-1-classes": ("viterbi", [Lm("codclm", shape={"head": "classes"})]),
+    "order-1-hashed": ("viterbi", [Lm("codclm", shape={"head": "hashed"})]),
     "order-1-layers": ("viterbi", [Lm("dclm-decoupled", shape={"layers": 2})]),
     "subwords": ("viterbi", [Lm("codclm", shape={"pieces": True})]),
-    "subwords-beside-a-source": (
-        "viterbi",
-        [Lm("attention", side="source", shape={"pieces": True})],
-    ),
+    "subwords-and-source": ("viterbi", [Lm("attention", side="source", shape={"pieces": True})]),
     "order-2": ("viterbi", [Lm("rlm-bow-lf-2")]),
     "order-2-tokens": ("exhaustive", [Lm("dclm-two-sentence")]),
     "unbounded": (BEAM, [Lm("ccdclm")]),
@@ -419,14 +418,10 @@ def test_features_are_given_the_first_candidates_and_best_path(name: str, world:
 
 # Searches of models of unbounded order, with and without scores of earlier searches
 DEEP = {
-    "x": [
-        ["the lamp is lit", "it", "one burns light"],
-        ["it gives light", "no one", "no"],
-        ["", "no one", "it burns"],
-        ["the lamp", "she", "a a a"],
-    ],
+    "x": [["the lamp is lit", "it", "one burns light"], ["it gives light", "no one", "no"],
+        ["", "no one", "it burns"], ["the lamp", "she", "a a a"]],
     "y": [["no one", "she"], ["the light", "it", "it"], ["is", "a lamp"]],
-}
+}  # fmt: skip
 GREEDY, SMC, BLOCKS = "beam --beam 1", "smc:particles=9 --alpha 0.5", "sweeps:block=2"
 MEAN = "survivors:merge=mean --alpha 0.5"  # of bags and of states to attend to there is none
 SWEEPS = ("sweeps:horizon=0", "sweeps:gibbs=1 --alpha 0.5 --beam 3")
@@ -662,10 +657,9 @@ def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: Wor
     long = "it gives light by night and no sea is old"
     world.write("l", [f"0 ||| {text} ||| A= -1 ||| -1" for text in ("no", long)])
     command = "score --kbest l --no-docs one --lm g=hf:gpt"
-    refused = world.run(command)
-    assert refused.exit == 3
-    assert "l:2: expected candidates of at most 16 tokens" in refused.err
-    assert ",long=window behind the folder" in refused.err
+    refused = world.refused(command, exit=3)
+    assert "l:2: expected candidates of at most 16 tokens" in refused
+    assert ",long=window behind the folder" in refused
     run = world.ok(f"{command},long=window")
     assert "1 x text longer than the 16 positions of g, scored by parts, first at l [" in run.err
     scored = run.out.splitlines()

@@ -171,22 +171,15 @@ SOURCES = {
     "order-1": Source("--scorer own=table:1", 1, {"own": -1.0}, (repeated(1),)),
     "order-2": Source("--scorer own=table:2", 2, {"own": 1.0}, (repeated(2),)),
     "all-earlier": Source("--scorer own=table:all", None, {"own": -0.5}, (repeated(None),)),
-    "consistency": Source(
-        "--source dev.src --scorer same=consistency", None, {"same": 0.75}, (consistent,)
-    ),
-    "together": Source(
-        "--scores qe=dev.qe --pair-scores dev.pairs --scorer own=table:2",
-        2, {"qe": 0.5, "pairs": 1.0, "own": 0.25}, (estimated, paired, repeated(2)),
-    ),
-    "without-weight": Source(
-        "--pair-scores dev.pairs --scorer own=table:all",
-        1, {"pairs": 1.0, "own": 0.0}, (paired, repeated(None)),
-    ),
-    **{
-        name: Source("--lm lm=models/" + name, order, {"lm": 0.25, "lmoov": -0.5},
-                     (language_model(name),), rounded=True)
-        for name, order in (("rnnlm", 0), ("codclm", 1), ("ccdclm", None))
-    },
+    "consistency": Source("--source dev.src --scorer same=consistency", None, {"same": 0.75},
+        (consistent,)),
+    "together": Source("--scores qe=dev.qe --pair-scores dev.pairs --scorer own=table:2", 2,
+        {"qe": 0.5, "pairs": 1.0, "own": 0.25}, (estimated, paired, repeated(2))),
+    "without-weight": Source("--pair-scores dev.pairs --scorer own=table:all", 1,
+        {"pairs": 1.0, "own": 0.0}, (paired, repeated(None))),
+    **{name: Source("--lm lm=models/" + name, order, {"lm": 0.25, "lmoov": -0.5},
+        (language_model(name),), rounded=True)
+        for name, order in (("rnnlm", 0), ("codclm", 1), ("ccdclm", None))},
 }  # fmt: skip
 SEARCHES = {
     **{name: f"--search {name}" for name in ("auto", "greedy", "viterbi", "beam", "exhaustive")},

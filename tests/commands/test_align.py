@@ -80,14 +80,10 @@ FORMS = {
     "blank-lines": {"t": f"{TEXTS[0]}\n\n\n{TEXTS[1]}\n"},
     "equals": {"t": f"{TEXTS[0]}\n===\n{TEXTS[1]}\n"},
     "line-each": {"t": "".join(" ".join(text.split()) + "\n" for text in TEXTS)},
-    "json": {
-        "t": "".join(
-            json.dumps({"doc_id": name, "hypothesis": text}) + "\n"
-            for name, text in zip(IDS[::-1], TEXTS[::-1], strict=True)
-        )
-    },
+    "json": {"t": "".join(json.dumps({"doc_id": name, "hypothesis": text}) + "\n"
+        for name, text in zip(IDS[::-1], TEXTS[::-1], strict=True))},
     "one-text": {"t": "\n".join(TEXTS) + "\n"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

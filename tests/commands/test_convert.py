@@ -82,20 +82,16 @@ def test_a_line_with_bars_in_its_text_stays_as_it_is(world: World) -> None:
 @pytest.mark.parametrize(
     ("line", "keys"),
     [
-        (
-            "0 ||| a ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0=-0.5 F1= 2 ||| -0.25",
-            {"alignment": "0-0 1-1", "word_scores": "-1 -2"},
-        ),
-        (
-            "0 ||| a ||| F0= 1 ||| 2 ||| 0=0 1=1 ||| 0-0 1-1",
-            {"segmentation": "0=0 1=1", "alignment": "0-0 1-1"},
-        ),
+        ("0 ||| a ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0=-0.5 F1= 2 ||| -0.25",
+            {"alignment": "0-0 1-1", "word_scores": "-1 -2"}),
+        ("0 ||| a ||| F0= 1 ||| 2 ||| 0=0 1=1 ||| 0-0 1-1",
+            {"segmentation": "0=0 1=1", "alignment": "0-0 1-1"}),
         ("0 ||| a ||| F0= -1 WordScores= -1 -2 ||| 1", {"word_scores": "-1 -2"}),
         ("0 ||| a ||| F0= 1 ||| 2 ||| ", {"alignment": ""}),
         ("0 ||| a ||| 0-0 1-1 ||| F0= 1", {"alignment": "0-0 1-1"}),
     ],
     ids=["marian", "moses", "word scores among features", "no point", "no total"],
-)
+)  # fmt: skip
 def test_other_columns_are_keys_of_json(line: str, keys: dict[str, str], world: World) -> None:
     world.write("list", f"{line}\n")
     world.ok("convert --kbest list --to jsonl --out lists.jsonl")

@@ -89,19 +89,15 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
         ("--search beam:threshold=2 --beam 3", "beam|beam:3|threshold:2.0"),
         ("--search beam --n-best 20", "beam|beam:20"),  # a narrower one lists fewer
         ("--search smc --alpha 0.5", "smc|alpha:0.5|seed:1"),
-        (
-            "--search smc:particles=9,ess=0.1,resampling=residual --alpha 0.25 --seed 3",
-            "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3",
-        ),
+        ("--search smc:particles=9,ess=0.1,resampling=residual --alpha 0.25 --seed 3",
+            "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3"),
         ("--search mbr --alpha 1", "mbr|alpha:1.0|seed:1|utility:bleu"),
-        (
-            "--search mbr:spread=2.5,utility=chrf,word-reward=-1 --seed 2",
-            "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5",
-        ),
+        ("--search mbr:spread=2.5,utility=chrf,word-reward=-1 --seed 2",
+            "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5"),
         ("--search survivors:merge=mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
         ("--search sweeps:block=2", "sweeps|beam:8|block:2"),
     ],
-)
+)  # fmt: skip
 def test_a_signature_says_the_options_that_decide(options: str, signed: str, world: World) -> None:
     world.ok(f"{DECODE} --summary s.json {options}")
     signature = world.json("s.json")["signature"]

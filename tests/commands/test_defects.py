@@ -171,9 +171,7 @@ def test_a_log_probability_that_is_missing_is_not_0(world: World, missing: objec
 
     world.write("a.jsonl", answer([-1.0, missing]))
     convert = "convert --kbest a.jsonl --to moses"
-    refused = world.run(convert)
-    assert refused.exit == 3
-    assert "a.jsonl:1: expected a log-probability of every token" in refused.err
+    assert "a.jsonl:1: expected a log-probability of every token" in world.refused(convert, exit=3)
     world.write("a.jsonl", answer([None, -1.0]))  # of the first token no server knows it
     assert "-1" in world.ok(convert).out
 
@@ -231,9 +229,7 @@ def test_a_tuning_offers_the_feature_of_the_defects_that_it_sees(world: World) -
     assert chosen == references
 
 
-def test_numbers_for_candidates_with_a_text_alone_are_refused_by_the_blank_ones(
-    world: World,
-) -> None:
+def test_numbers_for_candidates_with_a_text_alone_are_refused_by_blank_ones(world: World) -> None:
     texts = ["a b", "", "c", "d", "", "e"]
     rows = (f"{i // 2} ||| {text} ||| tm= 1 ||| 1\n" for i, text in enumerate(texts))
     world.write("k", "".join(rows))

@@ -68,8 +68,7 @@ def test_without_the_package_a_cure_is_said(world: World, monkeypatch: pytest.Mo
     write(world, [["a", "b"]], ["x"])
     search = "decode --kbest k --docs docs --search mbr:utility=embeddings"
     for command in (search, "check --kbest k --docs docs --source src --embeddings"):
-        found = world.run(command)
-        assert (found.exit, "pip install 'rerank-mt[embeddings]'" in found.err) == (2, True)
+        assert "pip install 'rerank-mt[embeddings]'" in world.refused(command)
     assert "give --source FILE" in world.run("check --kbest k --docs docs --embeddings").err
 
 

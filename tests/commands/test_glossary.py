@@ -14,13 +14,7 @@ from rerank.registry import SCORERS
 
 PEKING = "北京大学\tPeking University", "北京\tBeijing"
 MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
-    "parts-of-chinese-text": (
-        "他去了北京大学。",
-        PEKING[:1],
-        "",
-        "He is at the Peking University.",
-        0,
-    ),
+    "parts-of-chinese-text": ("他去了北京大学。", PEKING[:1], "", "He is at Peking University.", 0),
     "translation-missed": ("他去了北京大学。", PEKING[:1], "", "He is at Beijing University.", 1),
     "longest-first": ("他在北京大学。", PEKING[::-1], "", "At Peking University", 0),
     "shorter-one-elsewhere": ("北京的北京大学", PEKING, "", "At Peking University", 1),
@@ -43,7 +37,7 @@ MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
     "endings-missed": ("с городами", ("город\tcity",), ",inflection=yes", "the town", 1),
     "endings-as-they-are": ("с городами", ("город\tcity",), ",inflection=no", "", 0),
     "endings-of-short-words": ("ab", ("a\tx", "ab\tcat"), ",inflection=yes", "cats", 1),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MATCHES)

@@ -483,15 +483,11 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
         return [json.loads(line) for line in world.lines("out")]
 
     assert items("--context 1") == [
-        {
-            **{"id": "x:2", "context": ["the lamp is lit café"], "right": "it burns"},
-            **{"wrong": ["she burns"], "phenomenon": "pronouns", "pronoun": "it"},
-        },
-        {
-            **{"id": "x:3", "context": ["it burns"], "right": "i see him"},
-            **{"wrong": ["i see them", "i see he"], "phenomenon": "pronouns", "pronoun": "him"},
-        },
-    ]
+        {**{"id": "x:2", "context": ["the lamp is lit café"], "right": "it burns"},
+            **{"wrong": ["she burns"], "phenomenon": "pronouns", "pronoun": "it"}},
+        {**{"id": "x:3", "context": ["it burns"], "right": "i see him"},
+            **{"wrong": ["i see them", "i see he"], "phenomenon": "pronouns", "pronoun": "him"}},
+    ]  # fmt: skip
     assert "café" in world.text("out")
     assert [own["context"] for own in items("--context 0")] == [[], []]
     assert items()[1]["context"] == reference[:2]

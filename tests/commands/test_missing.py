@@ -67,11 +67,9 @@ def test_without_the_option_the_output_has_an_empty_line(gap: World) -> None:
 def test_a_missing_sentence_ends_it_at_once(gap: World, model_folders: Folders) -> None:
     command = f"decode {GIVEN} --weights v.json --missing error --cache cache --out out"
     command += f" --lm lm={model_folders['codclm']}"
-    run = gap.run(f"{command} --kbest gap -q")
-    assert (run.exit, run.err) == (
-        3,
+    assert gap.refused(f"{command} --kbest gap -q", exit=3) == (
         "rerank: gap: expected hypotheses of every source line, found none of 2 (ids 1, 2); "
-        "translate these lines again, or give --missing empty or --missing source\n",
+        "translate these lines again, or give --missing empty or --missing source\n"
     )
     assert not [name for name in gap.files() if name.startswith("cache/")]
     gap.ok(f"{command} --kbest whole")

@@ -89,14 +89,10 @@ def test_bags_of_words_are_measured_per_word_and_not_as_perplexity(text: World) 
     ("model", "shape", "options", "said"),
     [
         ("rnnlm", {"head": "self-normalised"}, "", "scores of this model are not normalised: "),
-        (
-            "dclm-recurrence",
-            {},
-            "--relations text.relations",
-            "given --relations: not a perplexity",
-        ),
+        ("dclm-recurrence", {}, "--relations text.relations",
+            "given --relations: not a perplexity"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_figures_no_perplexity_is_said(
     model: str, shape: dict[str, Any], options: str, said: str, text: World
 ) -> None:

@@ -138,9 +138,7 @@ def test_the_paths_of_ffbs_are_the_best_of_its_draws(order: int | None) -> None:
 
 @every_order
 @pytest.mark.parametrize("decoder", [ffbs, smc])
-def test_without_a_possible_path_the_first_candidates_come_out(
-    decoder: Any, order: int | None
-) -> None:
+def test_without_a_path_the_first_candidates_come_out(decoder: Any, order: int | None) -> None:
     tables = [np.zeros(2), np.full((2, 2) if order != 0 else 2, -np.inf)]
     found = decoder(HistoryTable(tables, order), alpha=1.0, rng=rng(1))
     posterior = posterior_of(found)

@@ -234,9 +234,7 @@ MALFORMED: dict[str, Callable[[Path], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_malformed_tensors_are_refused_though_their_digest_is_right(
-    folder: Path, kind: str
-) -> None:
+def test_malformed_tensors_are_refused_if_their_digest_is_right(folder: Path, kind: str) -> None:
     replace_shard(folder, MALFORMED[kind](folder))
     with pytest.raises(
         ModelError, match=r"not a safetensors|do not fit together|header is too large"
@@ -263,14 +261,11 @@ MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
     "expected a vocabulary's digest": [{"vocabulary": "/../../x"}],
     "expected|format 1000": [{"format": v} for v in ("1", True, 0, 10**400)],
     "format 2 needs a newer rerank": [{"format": 2}],
-    "expected": [
-        {"shards": {"file": "w"}},
-        {"shards": [{**SHARD, "sha256": "0" * 63}]},
-        *({"shards": [{**SHARD, name: 0}]} for name in SHARD),
-    ],
+    "expected": [{"shards": {"file": "w"}}, {"shards": [{**SHARD, "sha256": "0" * 63}]},
+        *({"shards": [{**SHARD, name: 0}]} for name in SHARD)],
     "a shard is listed": [{"shards": [SHARD] * 2}],
     "not the name of a shard": [{"shards": [{**SHARD, "file": v}]} for v in FOREIGN],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -314,24 +309,16 @@ Change = Callable[[dict[str, Any], dict[str, Tensor]], object]
 STATES: list[tuple[Change, str]] = [
     (lambda c, _: c.pop("progress"), ""),
     (lambda c, _: c["progress"].update(update=True), "not a training state"),
-    *(
-        (lambda c, _, fault=fault: c["progress"].update(fault), "not a training state")
-        for fault in (
-            {"stage": 1},
-            {"update": -1},
-            {"position": -3},
-            {"seconds": -0.5},
-            {"reported": 1e9},
-            {"epoch": 10**30},
-        )
-    ),
+    *((lambda c, _, fault=fault: c["progress"].update(fault), "not a training state")
+        for fault in ({"stage": 1}, {"update": -1}, {"position": -3}, {"seconds": -0.5},
+        {"reported": 1e9}, {"epoch": 10**30})),
     (lambda _, t: t.update({"model.head.bias": torch.zeros(5)}), "head.bias"),
     (lambda _, t: t.update(contexts=torch.zeros(7, 5)), "contexts expected"),
     (lambda _, t: t.update(contexts=t["contexts"].long()), "int64"),
     (lambda _, t: t.update({"optimiser.0.step": torch.zeros(2)}), "0.step"),
     (lambda _, t: t.pop("optimiser.0.exp_avg"), "0.exp_avg expected .* None"),
     (lambda _, t: t.update({"optimiser.x": torch.zeros(2)}), "not a training"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "message"), STATES)

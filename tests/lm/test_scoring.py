@@ -6,43 +6,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.models import config_of, enlarged, without_padding
 
 from lm.backend import HELD, Backend
-from lm.composition import Composition
-from lm.contexts.attention import PreviousWords
-from lm.contexts.bags import BagOfWords
-from lm.fusions import Input, Output
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
 from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
-from lm.zoo import ZOO
 
 V = 23
 Lists = list[list[list[int]]]
 
 
-FIRST_ORDER = {
-    "bag-input": Composition(BagOfWords, Input, "Wang and Cho 2016, n = 1", ""),
-    "bag": Composition(BagOfWords, Output, "", ""),
-    "attention": Composition(PreviousWords, Output, "", ""),
-}
 FORMS = ("rnnlm", "codclm", "ccdclm", "dam", "dclm", "hrnnlm", "hrnnlm-lin", "rnnslm", "hlstm")
-word = st.sampled_from([0, *range(3, V)])  # control ids never stand in a text
-k_best = st.lists(st.lists(word, max_size=6), min_size=1, max_size=5)
-document = st.lists(k_best, min_size=1, max_size=4)
 
 
 def model_of(name: str, head: str | None = None, **shape: Any) -> DocumentLM:
     torch.manual_seed(5)
-    zoo = FIRST_ORDER if name in FIRST_ORDER else ZOO
-    config = config_of(name, V, 6, 8, zoo=zoo, **{"tied": True, "head": head, **shape})
-    return enlarged(DocumentLM(config, zoo)).eval()
+    config = config_of(name, V, 6, 8, **{"tied": True, "head": head, **shape})
+    return enlarged(DocumentLM(config)).eval()
 
 
 @torch.no_grad()
@@ -65,47 +51,6 @@ def drawn(seed: int, *sizes: int, longest: int = 8) -> Lists:
     return [
         [rng.integers(3, V, rng.integers(0, longest)).tolist() for _ in range(k)] for k in sizes
     ]
-
-
-@pytest.mark.parametrize(
-    ("head", "shape"),
-    [(None, {"recurrence": "cifg", "layers": 2, "tied": False}), ("classes", {}), ("hashed", {})],
-)
-@given(lists=document)
-@settings(max_examples=5)
-def test_scores_are_word_by_word(lists: Lists, head: str | None, shape: dict[str, Any]) -> None:
-    model = model_of("rnnlm", head, **shape)
-    scores = independent(ScoringEngine.of(model), Candidates.of(lists))
-    for candidates, row in zip(lists, scores, strict=True):
-        expected = [sentence_score(model, c, model.context.start(1))[0] for c in candidates]
-        np.testing.assert_allclose(row, expected, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "head"),
-    [
-        *(("codclm", head) for head in (None, "classes", "hashed")),
-        *((name, None) for name in FIRST_ORDER),
-        ("bag-input", "self-normalised"),
-    ],
-)
-@given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=5)
-def test_pairs_are_scored_one_by_one(documents: list[Lists], name: str, head: str | None) -> None:
-    """Any context, fusion and head of order 1."""
-    model = model_of(name, head, tied=False)
-    assert model.order == 1
-    lists = [candidates for document in documents for candidates in document]
-    first = np.array([t == 0 for document in documents for t in range(len(document))])
-    contexts = [model.context.start(1)]
-    matrices = pairs(ScoringEngine.of(model), Candidates.of(lists), first)
-    for candidates, begins, matrix in zip(lists, first, matrices, strict=True):
-        contexts = [model.context.start(1)] if begins else contexts
-        assert matrix.shape == (len(contexts), len(candidates))
-        for row, context in zip(matrix, contexts, strict=True):
-            expected = [sentence_score(model, c, context)[0] for c in candidates]
-            np.testing.assert_allclose(row, expected, atol=1e-4)
-        contexts = [sentence_score(model, c, model.context.start(1))[1] for c in candidates]
 
 
 def random_contexts(model: DocumentLM, n: int) -> Rows:

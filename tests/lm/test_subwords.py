@@ -184,20 +184,10 @@ def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
         (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
     ],
     ids=[
-        "text",
-        "empty",
-        "cut",
-        "words",
-        "suffix",
-        "split",
-        "prefix",
-        "kind",
-        "nan",
-        "inf",
-        "no-text",
-        "normalisation",
+        "text", "empty", "cut", "words", "suffix", "split", "prefix", "kind", "nan", "inf",
+        "no-text", "normalisation",
     ],
-)
+)  # fmt: skip
 def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(SubwordError, match=message):
         read_pieces(raw, {})

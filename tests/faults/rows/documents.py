@@ -200,6 +200,9 @@ FAULTS = [
             ("x 2\ny 1\nx 2\n", "docs:3: expected each document in one run", "if these are ids an"),
         ))
     ),
+    *(Fault(f"22-subtitles-{n}", command, "found subtitles with their times", {"a.srt": f"1\n{times}\nthe ferry leaves .\n\n" * 3})
+      for n, (command, times) in enumerate((
+          ("evaluate --no-docs each --ref a.srt a.srt", "00:00:00,100 --> 00:00:01,900"), ("train-ngram --train a.srt --out m", "00:00.100 --> 00:01.900")))),
     Fault("47-evaluation-with-lines-apart", "evaluate --ref dev.ref --baseline base.txt hyp.txt "
           "--docs docs --allow-interleaved", "expected 3 lines as docs has, found 4; if these numb", {"docs": "2\n1\n2\n"},
           cure={"docs": "2\n1\n2\n1\n"}),

@@ -1,6 +1,6 @@
 """Faults of options, standard input, compressed files and outputs."""
 
-from support.faults import RESTORED, Fault, around, both, packed
+from support.faults import RESTORED, Fault, packed
 from support.world import DECODE, EVALUATE
 
 PAIR = b"evening\t0\t-\t0\t1.5"
@@ -23,13 +23,6 @@ FAULTS = [
     Fault("00-dumped-name-that-is-not-utf-8", "first --kbest caf\udce9 --dump-config", r"--kbest: expected UTF-8, .* found caf\\xe9; rename the file",
           {"caf\udce9": "0 ||| a\n", "cafe": "0 ||| a\n"}, 2, "first --kbest cafe --dump-config"),
     Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2, DECODE),
-    Fault("91-gzip-cut-short", DECODE,
-          r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file "
-          "again", {"dev.kbest": both(packed, lambda old: old[:-20])}, cure={"dev.kbest": RESTORED}),
-    Fault("91-gzip-junk-after-the-end", DECODE, r"1 x bytes after the end of the gzip data, ignored, first at dev\.kbest",
-          {"dev.kbest": both(packed, around(end=b"junk"))}, 0),
-    Fault("91-gzip-wrong-checksum", DECODE, r"dev\.kbest:\d+: expected gzip data, found corrupt data \(.*\); copy the file again",
-          {"dev.kbest": both(packed, lambda old: old[:-8] + bytes(4) + old[-4:])}, cure={"dev.kbest": RESTORED}),
     *(
         Fault(f"92-gzip-bomb-for-{name}", DECODE + options, f"{file.replace('.', '[.]')}{message}, found",
               {file: packed(content)}, cure={file: RESTORED})
