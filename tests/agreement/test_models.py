@@ -325,14 +325,12 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
     "translation": ("viterbi", [Seq2Seq("nllb")]),
-    "translation-of-context": (
-        "viterbi",
-        [Seq2Seq("mbart", ",sentences=1,separator=</s>", 1, "</s>", pmi=True)],
-    ),
+    "translation-of-context": ("viterbi",
+        [Seq2Seq("mbart", ",sentences=1,separator=</s>", 1, "</s>", pmi=True)]),
     "channel": ("viterbi", [Seq2Seq("marian-many", ",reverse=yes", reverse=True)]),
     "channel-of-context": ("viterbi", [Seq2Seq("t5", ",reverse=yes,sentences=2", 2, reverse=True)]),
     "hf-tokens-and-spaces": (BEAM, [Hf(",tokens=9,join=space", tokens=9, join="space")]),
-}
+}  # fmt: skip
 
 
 def written(
@@ -474,9 +472,8 @@ def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(worl
         t = int(number) - 4 * (int(number) > 3)
         firsts = [own[0] for own in DEEP["x" if int(number) < 4 else "y"]]
         texts = (*firsts[:t], text)
-        assert features(line)["lm"] == pytest.approx(
-            values("x" if int(number) < 4 else "y", texts, t)["lm"], abs=1e-3
-        )
+        expected = pytest.approx(values("x" if int(number) < 4 else "y", texts, t)["lm"], abs=1e-3)
+        assert features(line)["lm"] == expected
     narrow = world.ok(f"score --kbest dev.kbest --docs dev.docs {options},tokens=1 --out scored")
     assert "longer than" not in narrow.err
 
@@ -531,9 +528,8 @@ def test_weights_are_tuned_with_models_that_they_name(sources: list[Any], world:
         if isinstance(source, Lm):
             own = models[source.name]
             assert (own["folder"], own.get("pmi", False)) == (source.name, source.pmi)
-            assert own.get("document_cache", 0.0) == (
-                source.share or own.get("document_cache", 0.0)
-            )
+            expected = source.share or own.get("document_cache", 0.0)
+            assert own.get("document_cache", 0.0) == expected
         else:
             assert models["lm"]["folder"] == f"hf:gpt{source.window}"
     assert len({own["digest"] for own in models.values()}) == len(sources)
@@ -618,9 +614,8 @@ def test_commands_on_texts_score_with_causal_models_as_those_on_lists(world: Wor
     command = "lm-eval next-sentence --lm g=hf:gpt,sentences=1 --block 2 --context 1 text"
     found = world.ok(f"{command} --format json").json["models"][0]
     rows = [log_ps(own[:1], [other[1] for other in documents]) for own in documents]
-    assert found["accuracies"]["log_p"]["accuracy"] == sum(
-        max(own) == own[n] for n, own in enumerate(rows)
-    ) / len(rows)
+    expected = sum(max(own) == own[n] for n, own in enumerate(rows)) / len(rows)
+    assert found["accuracies"]["log_p"]["accuracy"] == expected
 
 
 def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weights(

@@ -499,8 +499,6 @@ def test_the_scale_is_that_of_the_option_or_of_the_weights_file(method: str, her
     name = option.strip(" -:=")
     assert f"|{name}:0.5|" in of_file["signature"]
     if method == "mbr":  # a scale fitted by likelihood is not for it, alpha itself is
-        assert (
-            decode(here, source, search, alpha=9.0, mbr_spread=0.5)["documents"]
-            == of_file["documents"]
-        )
+        expected = of_file["documents"]
+        assert decode(here, source, search, alpha=9.0, mbr_spread=0.5)["documents"] == expected
         assert "spread" not in decode(here, source, f"{search} --alpha 0.5")["signature"]

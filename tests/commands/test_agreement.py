@@ -68,10 +68,8 @@ def test_equal_scores_and_empty_or_repeated_samples_are_fine(search: str, world:
     equal = [lines([own], scores=[t] * len(own)) for t, own in enumerate(SAMPLES)]
     for content in (lines(SAMPLES), "".join(equal)):
         world.write("s.jsonl", content)
-        assert world.ok(f"decode --kbest s.jsonl {search} --no-docs one").lines[:2] == [
-            "a b c d",
-            "q r",
-        ]
+        expected = ["a b c d", "q r"]
+        assert world.ok(f"decode --kbest s.jsonl {search} --no-docs one").lines[:2] == expected
     assert Reranker({}, search="mbr").decode(
         [Document("d", [[(text, {"s": float(k)}) for k, text in enumerate(SAMPLES[0])]])]
     )[0].texts == ("a b c d",)
@@ -83,10 +81,8 @@ def test_the_outputs_of_systems_are_voters_like_samples(search: str, world: Worl
         world.write(f"s{m}", [own[m] if m < len(own) else own[-1] for own in SAMPLES])
     world.write("s.jsonl", lines([[*own, own[-1]][:3] for own in SAMPLES]))
     systems = " ".join(f"--systems s{m}=s{m}" for m in range(3))
-    assert (
-        world.ok(f"decode {systems} {search}").lines
-        == world.ok(f"decode --kbest s.jsonl {search}").lines
-    )
+    expected = world.ok(f"decode --kbest s.jsonl {search}").lines
+    assert world.ok(f"decode {systems} {search}").lines == expected
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
@@ -122,8 +118,8 @@ def test_scores_of_a_list_need_weights_and_agreement_is_added_to_any_list(world:
         own = texts[a:b]
         assert values[a:b] == pytest.approx([agreement(own, k, 2) for k in range(b - a)], abs=1e-6)
     world.write("k", [*rows])
-    refused = world.refused("score --kbest k --docs dev.docs --agreement")
-    assert "k already has the feature 'agreement'; leave the o" in refused
+    twice = world.refused("score --kbest k --docs dev.docs --agreement")
+    assert "k already has the feature 'agreement'; leave the o" in twice
     world.weights("w.json", {"agreement": 1.0})
     best = world.ok(
         "decode --kbest dev.kbest --docs dev.docs --agreement --weights w.json --default-weight 0"
@@ -218,9 +214,8 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     ]  # fmt: skip
     assert re.fullmatch(r"# rerank [\d.]+(; (s\d|docs) sha256:[0-9a-f]{8}){4}", made)
     header, *rows = (line.split("\t") for line in table)
-    assert header == [
-        "document", "segment", "engine", "text", "score", "agreement", "defects", "errors",
-    ]  # fmt: skip
+    expected = ["document", "segment", "engine", "text", "score", "agreement", "defects", "errors"]
+    assert header == expected
     assert [row[:2] for row in rows] == [["d 1", "0"], ["d 1", "1"], ["e", "0"], ["e", "1"]]
     assert [row[3] for row in rows] == world.lines("out")
     assert [row[2] for row in rows] == ["A one, B", "B, C", "A one, B, C", "B, C"]
@@ -237,9 +232,8 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     world.write("one", ["=cmd()\x1b[2J a\u2028b\\"] * 4)
     two = world.ok("decode --systems A=one --systems B=one --docs docs --out out --table out.tsv")
     assert "; of two candidates neither agrees more than the other: take three or more" in two.err
-    assert [line.split("\t")[3] for line in world.lines("out.tsv")[3:]] == [
-        "=cmd()\\x1b[2J a b\\"
-    ] * 4
+    expected = ["=cmd()\\x1b[2J a b\\"] * 4
+    assert [line.split("\t")[3] for line in world.lines("out.tsv")[3:]] == expected
     world.draw(5, "xxy", (1,))
     world.weights("w.json", {"LM0": 1.0, "TM0": [0.0, 0.0]})
     world.ok("decode --kbest dev.kbest --docs dev.docs --weights w.json --out out --table out.tsv")

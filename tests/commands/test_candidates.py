@@ -210,9 +210,8 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
         )
         both = texts.keys() & expected.keys()
         assert len(both) > 1
-        assert [texts[one] for one in both] == pytest.approx(
-            [expected[one] for one in both], abs=1e-3
-        )
+        truth = pytest.approx([expected[one] for one in both], abs=1e-3)
+        assert [texts[one] for one in both] == truth
     translator.ok([*run, "--sample"])
     whole = translator.text("out.jsonl")
     for line in lists(translator):

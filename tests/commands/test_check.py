@@ -284,9 +284,8 @@ def test_all_faults_of_all_files_are_found_in_one_run(lists: World) -> None:
 def test_a_fault_on_many_lines_is_one_finding_with_its_count(lists: World) -> None:
     lines = [f"{t} ||| text {t} ||| A= nan ||| 1\n0 ||| x {t} ||| A= 1 ||| 1" for t in range(50)]
     lists.write("dev.kbest", lines)
-    assert faults(checked(lists, "check --kbest dev.kbest", 3)) == [
-        ("dev.kbest", 50, [1, 3, 5, 7, 9])
-    ]
+    expected = [("dev.kbest", 50, [1, 3, 5, 7, 9])]
+    assert faults(checked(lists, "check --kbest dev.kbest", 3)) == expected
     said = lists.run("check --kbest dev.kbest").out
     assert " (50 times, next on lines 3, 5, 7, 9, …)\n" in said
 
@@ -401,10 +400,8 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
         assert said in more.out + more.err
     lists.write("two", "the cat\n \nhe sleeps\n")
     assert "two:2: empty hypothesis" in lists.ok(command).out
-    assert (
-        "first at two:2 ["
-        in lists.ok(command.replace("check", "decode").replace("--ref dev.ref", "")).err
-    )
+    told = "first at two:2 ["
+    assert told in lists.ok(command.replace("check", "decode").replace("--ref dev.ref", "")).err
     lists.write("two", "the cat\n")
     assert "two: expected 3 lines" in lists.run(command).out
 

@@ -315,9 +315,9 @@ def test_a_reference_from_a_pipe_is_that_of_a_file(sets: World) -> None:
 def test_all_references_of_a_cached_test_set_are_read(cache: World) -> None:
     both = figures(cache, PLAIN.replace("--ref ref", "--ref ref --ref X"))
     assert figures(cache, "-t wmt23 -l ru-en --baseline base X") == both
-    run = cache.refused("evaluate -t wmt23 -l en-de --baseline base X")
-    assert "not in the cache of sacrebleu (" in run
-    assert "fetch it with: sacrebleu -t wmt23 -l en-de <" in run
+    refused = cache.refused("evaluate -t wmt23 -l en-de --baseline base X")
+    assert "not in the cache of sacrebleu (" in refused
+    assert "fetch it with: sacrebleu -t wmt23 -l en-de <" in refused
     run = cache.run("evaluate --ref sacrebleu:wmt23/ru-en#C --no-docs one --baseline base X")
     assert "no reference 'C'; there are: refA, refB" in run.err
     Path("wmt23.ru-en.docid").unlink()
@@ -390,8 +390,16 @@ def test_lists_of_interleaved_documents_keep_the_order_of_the_input(mixed: World
 def test_figures_of_interleaved_documents_are_those_of_sorted_ones(mixed: World) -> None:
     evaluate = PLAIN.replace(" ref", " mixed.ref").replace("base X", "mixed.base mixed.X")
     evaluate = evaluate.replace("--docs docs", "--docs mixed.docs --allow-interleaved")
-    one, two = figures(mixed, PLAIN), figures(mixed, evaluate)
-    assert [s["metrics"] for s in one[0]] == [s["metrics"] for s in two[0]]
+    for name in ("base", "X"):
+        values = [t % (1 + len(name)) / 4 for t in range(4)]
+        mixed.write(f"{name}.q", values)
+        mixed.write(f"mixed.{name}.q", [values[place] for place in ORDER])
+    scores = " --scores qe={0}base:{0}base.q --scores qe={0}X:{0}X.q"
+    one = figures(mixed, PLAIN + scores.format(""))
+    two = figures(mixed, evaluate + scores.format("mixed."))
+    for own, other in zip(one[0], two[0], strict=True):
+        assert own["metrics"] == other["metrics"]
+        assert own["scores"]["qe"] | {"signature": 0} == other["scores"]["qe"] | {"signature": 0}
     oracles = [
         mixed.ok(f"evaluate {given} --kbest {kbest} -m bleu --format json").json["oracle"]
         for given, kbest in ((PLAIN, "kbest"), (evaluate, "mixed.kbest"))

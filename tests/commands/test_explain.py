@@ -101,9 +101,8 @@ def test_a_place_is_a_document_before_it_is_a_sentence_of_one(world: World) -> N
         ("b:7:0", "b:7", [0]),
     ):
         shown = world.ok(f"explain t {place} --format json").json["shown"]
-        assert [(one["document"], one["sentence"]) for one in shown] == [
-            (name, s) for s in sentences
-        ]
+        expected = [(name, s) for s in sentences]
+        assert [(one["document"], one["sentence"]) for one in shown] == expected
 
 
 @pytest.mark.parametrize(

@@ -252,9 +252,8 @@ def test_a_file_that_cannot_be_read_has_its_cure(name: str, message: str, world:
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
 def test_a_disk_that_fails_is_a_failed_run(world: World) -> None:
-    assert "reading /proc/self/mem failed: input/output error" in world.refused(
-        "first --kbest dev.kbest --docs /proc/self/mem", exit=1
-    )
+    told = "reading /proc/self/mem failed: input/output error"
+    assert told in world.refused("first --kbest dev.kbest --docs /proc/self/mem", exit=1)
 
 
 def test_a_list_from_a_pipe_is_read_as_often_as_needed(world: World) -> None:
@@ -269,16 +268,14 @@ def test_a_list_from_a_pipe_is_read_as_often_as_needed(world: World) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        (
-            "sub/../dev.kbest",
-            "output sub/../dev.kbest is also the input dev.kbest; name another file",
-        ),
+        ("sub/../dev.kbest",
+            "output sub/../dev.kbest is also the input dev.kbest; name another file"),
         ("link", "output link is also the input dev.kbest; name another file"),
         ("hard", "output hard is also the input dev.kbest; name another file"),
         ("loop", "output loop is a symbolic link to itself"),
         ("/dev/stdout", "only one output can be - (standard output); name files for others"),
     ],
-)
+)  # fmt: skip
 def test_outputs_that_cannot_be_are_refused_first(written: str, message: str, world: World) -> None:
     Path("sub").mkdir()
     Path("link").symlink_to("dev.kbest")
@@ -293,15 +290,11 @@ def test_outputs_that_cannot_be_are_refused_first(written: str, message: str, wo
 
 def test_an_unwritable_folder_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert (
-        world.refused("first --kbest dev.kbest --out out")
-        == "rerank: output out: the folder . cannot be written\n"
-    )
+    expected = "rerank: output out: the folder . cannot be written\n"
+    assert world.refused("first --kbest dev.kbest --out out") == expected
     os.mkfifo("pipe")
-    assert (
-        world.refused("first --kbest dev.kbest --out pipe")
-        == "rerank: output pipe cannot be written: permission denied\n"
-    )
+    expected = "rerank: output pipe cannot be written: permission denied\n"
+    assert world.refused("first --kbest dev.kbest --out pipe") == expected
 
 
 def test_input_that_cannot_be_copied_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +311,5 @@ def test_input_that_cannot_be_copied_is_told(world: World, monkeypatch: pytest.M
 
 def test_a_closed_output_says_what_to_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("support.world.redirect_stdout", lambda out: redirect_stdout(None))
-    assert (
-        world.refused("first --kbest dev.kbest")
-        == "rerank: standard output is closed; name a file instead of -\n"
-    )
+    expected = "rerank: standard output is closed; name a file instead of -\n"
+    assert world.refused("first --kbest dev.kbest") == expected

@@ -48,10 +48,8 @@ def test_terms_are_matched_as_the_rules_say(name: str, world: World) -> None:
     world.write("k", [f"0 ||| {text} ||| x= 0 ||| 0", "1 ||| x ||| x= 0 ||| 0"])
     command = f"score --kbest k --no-docs one --source src --glossary terms{keys} --out o"
     world.ok(command)
-    assert [line.split(" ||| ")[2] for line in world.lines("o")] == [
-        f"x= 0 glossary= {-missed}",
-        "x= 0 glossary= 0",
-    ]
+    expected = [f"x= 0 glossary= {-missed}", "x= 0 glossary= 0"]
+    assert [line.split(" ||| ")[2] for line in world.lines("o")] == expected
 
 
 def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: World) -> None:
@@ -69,11 +67,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     run = world.ok(
         f"{command} --source src --glossary terms --summary s.json --strict --allow unused-term"
     )
-    assert run.lines == [
-        "Li sleeps in the large bed of his old house every night",
-        "a cat",
-        "Rod , too",
-    ]
+    expected = ["Li sleeps in the large bed of his old house every night", "a cat", "Rod , too"]
+    assert run.lines == expected
     assert "and 10 times glossary" in run.err
     assert (
         "glossary: 3 of 4 terms found, in the choices of 2 of 3 sentences and terms, in any "
@@ -101,9 +96,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     assert kept == [[("李", "Li", True)], [("猫", "cat", True)], [("罗德", "Rhode|Rhodes", False)]]
     world.ok(f"{command[:-4]} each --source src --glossary terms --trace t --out o")
     explained = world.ok("explain t --format json").json
-    assert explained["terms"] == {
-        f"{d}": {"kept": n, "missed": 1 - n} for d, n in enumerate([1, 1, 0])
-    }
+    counts = {f"{d}": {"kept": n, "missed": 1 - n} for d, n in enumerate([1, 1, 0])}
+    assert explained["terms"] == counts
     assert explained["missed"] == [["罗德", "Rhode|Rhodes", 1]]
     rows_of = [line.split() for line in world.ok("explain t").out.splitlines()]
     assert ["all", "documents", "2", "1"] in rows_of

@@ -243,10 +243,8 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(wor
     found = world.ok(DECODE)
     assert len(found.lines) == 4
     assert "search: viterbi, exact" in found.err
-    assert (
-        "warning: 9 x CRLF line ends, read as LF, first at dev.kbest:1 [R003 crlf-line-ends]\n"
-        in found.err
-    )
+    told = "warning: 9 x CRLF line ends, read as LF, first at dev.kbest:1 [R003 crlf-line-ends]\n"
+    assert told in found.err
     assert "2 documents, 4 sentences, " in found.err
     for flag in ("--quiet", "-q"):
         quiet = world.ok(f"{DECODE} {flag}")

@@ -239,9 +239,8 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
         patch.setattr("lm.comparisons.TOKENS", 1)
         assert evaluated(world, "coherence --permutations 10", lms)["models"] == models
     comparisons = found["comparisons"]
-    assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == [
-        *(("for", "against", 1.0), ("alone", "against", 0.5), ("for", "alone", 0.5))
-    ]
+    expected = [*(("for", "against", 1.0), ("alone", "against", 0.5), ("for", "alone", 0.5))]
+    assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == expected
     assert {own["p_documents"] for own in comparisons} == {2.0**-11}
     assert {own["z"] for own in comparisons} == {None}
     write(world, [[*LETTERS[k : k + 4]] for k in (0, 1, 2) * 3])

@@ -248,9 +248,8 @@ def test_tuning_on_systems_is_as_in_the_shell(world: World, outputs: Any, object
     assert {"objective", "start", "systems", "selection", "verdict"} <= own.keys()
     assert (own.pop("inputs"), own.pop("BLEU")) == ([], pytest.approx(made["bleu"]))
     assert own == {name: made[name] for name in own}
-    assert world.ok(f"decode {SYSTEMS} --weights p.json -q").lines == [
-        text for result in Reranker(weights).decode(outputs) for text in result.texts
-    ]
+    expected = [text for result in Reranker(weights).decode(outputs) for text in result.texts]
+    assert world.ok(f"decode {SYSTEMS} --weights p.json -q").lines == expected
     with pytest.raises(TypeError, match="references: expected those of document 'town', found no"):
         rerank.tune(outputs, references[1:])
 

@@ -504,10 +504,8 @@ def test_scores_of_other_tools_go_to_hypotheses_in_the_order_of_the_file(world: 
     world.write("list", "H-1\t-1\ta\nP-1\t-1\nH-0\t-1\tb\nP-0\t-1\n")
     world.write("qe", "10\n20\n")
     lines = world.ok("score --kbest list --no-docs each --scores qe=qe").lines
-    assert [(one.split()[2], one.split("qe= ")[1].split()[0]) for one in lines] == [
-        ("b", "20"),
-        ("a", "10"),
-    ]
+    expected = [("b", "20"), ("a", "10")]
+    assert [(one.split()[2], one.split("qe= ")[1].split()[0]) for one in lines] == expected
 
 
 def test_a_line_of_several_chunks_is_one_line(world: World) -> None:

@@ -140,11 +140,8 @@ def test_the_policy_allows_the_style_and_the_script_of_the_page_alone(traced: Wo
 def test_there_is_nothing_from_elsewhere_and_links_lead_to_ids(traced: World) -> None:
     found = page(traced)
     assert not {name for _, attrs in found.tags for name in attrs} & {
-        "style",
-        "target",
-        "src",
-        "action",
-    }
+        "style", "target", "src", "action",
+    }  # fmt: skip
     links = [str(attrs["href"]) for _, attrs in found.tags if "href" in attrs]
     assert all(link.startswith(("#", "data:,")) for link in links)
     assert "http" not in found.raw["style"] + found.raw["script"]
@@ -344,13 +341,10 @@ def test_what_features_add_over_another_trace_is_by_own_scores(world: World) -> 
         one["weighted"] = {"LM0": 1000.0, "theirs": -7.0}
     world.write("other", map(json.dumps, ours))
     found = world.ok("report --trace t --docs docs --baseline other --format json").json
-    assert [one["added"] for one in found["documents"][0]["shown"]] == [
-        *({"LM0": 0.25, "own": 0.75}, {"LM0": -0.5, "own": 1.0}, {})
-    ]
-    assert {name: one["mean"] for name, one in found["explanation"]["features"].items()} == {
-        "LM0": -0.125,
-        "own": 0.875,
-    }
+    expected = [*({"LM0": 0.25, "own": 0.75}, {"LM0": -0.5, "own": 1.0}, {})]
+    assert [one["added"] for one in found["documents"][0]["shown"]] == expected
+    means = {name: one["mean"] for name, one in found["explanation"]["features"].items()}
+    assert means == {"LM0": -0.125, "own": 0.875}
     shown = Page(world.ok("report --trace t --docs docs --baseline other").out).text
     assert "What features add is known for 2 of the 3 changed sentences" in shown
 
@@ -365,10 +359,8 @@ def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
         assert found["evaluation"] == plain["evaluation"]
         assert found["explanation"] == plain["explanation"]
         assert (found["baseline"], {*found["rivals"]}) == ("first", {*given.split()[1::2]})
-    assert (
-        "Compared with: first, the best of 2 by BLEU"
-        in page(traced, "--baseline worse --baseline first").text
-    )
+    told = "Compared with: first, the best of 2 by BLEU"
+    assert told in page(traced, "--baseline worse --baseline first").text
     other = traced.ok(f"{REPORT} --baseline worse --format json").json
     assert other["explanation"]["changed"] == 24
     assert other["documents"][0]["shown"][0]["baseline"] == "no"

@@ -58,9 +58,8 @@ def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: Worl
         for tag, word in zip(tags.split(), pieces, strict=True):
             nats.setdefault(tag, []).append(sum(own[: len(word)]))
             del own[: len(word)]
-    assert {tag: own["tokens"] for tag, own in found["tags"].items()} == {
-        tag: len(own) for tag, own in nats.items()
-    }
+    expected = {tag: len(own) for tag, own in nats.items()}
+    assert {tag: own["tokens"] for tag, own in found["tags"].items()} == expected
     for tag, own in found["tags"].items():
         assert own["nats"] == pytest.approx(sum(nats[tag]), rel=1e-5)
         mean = sum(map(math.exp, nats[tag])) / len(nats[tag])

@@ -110,10 +110,8 @@ def test_ffbs_of_many_particles_is_exact(order: int | None, lag: int | None) -> 
     assert not posterior.exact
     assert posterior.log_normaliser == pytest.approx(math.log(normaliser(problem, 1.2)), abs=0.01)
     for t, row in enumerate(posterior.marginals):
-        assert (
-            row.tolist()
-            == np.bincount(posterior.draws[:, t], np.full(4000, 1 / 4000), row.size).tolist()
-        )
+        truth = np.bincount(posterior.draws[:, t], np.full(4000, 1 / 4000), row.size).tolist()
+        assert row.tolist() == truth
 
 
 def test_a_lag_shorter_than_the_dependence_is_an_approximation() -> None:
@@ -138,7 +136,9 @@ def test_the_paths_of_ffbs_are_the_best_of_its_draws(order: int | None) -> None:
 
 @every_order
 @pytest.mark.parametrize("decoder", [ffbs, smc])
-def test_without_a_path_the_first_candidates_come_out(decoder: Any, order: int | None) -> None:
+def test_without_a_possible_path_the_first_candidates_come_out(
+    decoder: Any, order: int | None
+) -> None:
     tables = [np.zeros(2), np.full((2, 2) if order != 0 else 2, -np.inf)]
     found = decoder(HistoryTable(tables, order), alpha=1.0, rng=rng(1))
     posterior = posterior_of(found)

@@ -50,9 +50,8 @@ def test_enumeration_lists_the_sums_of_entries_by_score_and_then_from_the_last_s
     chains += [Pairwise([np.atleast_2d(one) for one in problem.tables])] if order == 1 else []
     for chain in chains:
         assert exhaustive(chain, n_best=7) == paths[:7]
-        assert [chain.pairwise(t).tolist() for t in range(len(lengths))] == [
-            problem.pairwise(t).tolist() for t in range(len(lengths))
-        ]
+        expected = [problem.pairwise(t).tolist() for t in range(len(lengths))]
+        assert [chain.pairwise(t).tolist() for t in range(len(lengths))] == expected
 
 
 @given(

@@ -99,9 +99,8 @@ def test_models_are_read_as_written(name: str, head: str | None, tmp_path: Path)
     assert (saved.model.config, saved.vocabulary, saved.about) == (model.config, words_of(), ABOUT)
     assert saved.side == side_vocabularies(model)
     assert not saved.model.training
-    assert ("head" in json.loads(manifest_of(tmp_path).read_bytes())["config"]) == (
-        head is not None
-    )
+    named = "head" in json.loads(manifest_of(tmp_path).read_bytes())["config"]
+    assert named == (head is not None)
     request = Candidates.of([[[3, 7], [5]]]), model.context.start(1).detach()
     ours, theirs = (after(ScoringEngine.of(m), [request])[0][0] for m in (model, saved.model))
     np.testing.assert_array_equal(ours, theirs)
@@ -234,7 +233,9 @@ MALFORMED: dict[str, Callable[[Path], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_malformed_tensors_are_refused_if_their_digest_is_right(folder: Path, kind: str) -> None:
+def test_malformed_tensors_are_refused_though_their_digest_is_right(
+    folder: Path, kind: str
+) -> None:
     replace_shard(folder, MALFORMED[kind](folder))
     with pytest.raises(
         ModelError, match=r"not a safetensors|do not fit together|header is too large"

@@ -13,7 +13,7 @@ from support.models import config_of, enlarged, without_padding
 from lm.backend import HELD, Backend
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
-from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
+from lm.scoring import LogProbError, ScoringEngine, after, independent
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
@@ -89,34 +89,6 @@ def test_contexts_that_add_to_the_logits_share_one_pass(name: str, passes: int) 
     alone(engine, [[3, 4], [3, 5, 6]], random_contexts(engine.model, 5))
     assert engine.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
     assert engine.counts.seconds > 0
-
-
-def by_order(engine: ScoringEngine, lists: Candidates, contexts: Rows) -> list[bytes]:
-    """The bits of all scores, computed the way that the model's order asks for."""
-    if engine.model.order == 0:
-        return [scores.tobytes() for scores in independent(engine, lists)]
-    if engine.model.order == 1:
-        return [s.tobytes() for s in pairs(engine, lists, np.arange(len(lists)) == 0)]
-    parts = [(lists.part(t, t + 1), contexts) for t in range(len(lists))]
-    return [scores.tobytes() for scores, _ in after(engine, parts)]
-
-
-@pytest.mark.parametrize(("name", "head"), [*((n, None) for n in FORMS), ("codclm", "classes")])
-def test_deterministic_scores_have_bits_for_any_threads(name: str, head: str | None) -> None:
-    """`after` of a context alone and among others; whole documents with 1 and 3 threads."""
-    lists, model, found = Candidates.of(drawn(4, *[8] * 4, longest=9)), model_of(name, head), []
-    contexts, threads = random_contexts(model, 3), torch.get_num_threads()
-    try:
-        for n in (1, 3):
-            torch.set_num_threads(n)
-            engine = ScoringEngine.of(model, Backend(deterministic=True))
-            found.append(by_order(engine, lists, contexts))
-    finally:
-        torch.set_num_threads(threads)
-    assert found[0] == found[1]
-    one = after(engine, [(lists.part(2, 3), contexts.take(slice(1, 2)))])[0][0]
-    many = after(engine, [(lists.part(t, t + 1), contexts) for t in range(4)])[2][0]
-    np.testing.assert_array_equal(one[0], many[1])
 
 
 @pytest.mark.parametrize(

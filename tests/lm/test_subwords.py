@@ -65,9 +65,8 @@ def test_any_text_has_pieces_that_make_it_up(kind: str, lines: list[list[str]]) 
     assert (tokens > UNKNOWN + 2).all()
     rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
     assert rows == [vocabulary.encode(text.split(b" ")) for text in texts]
-    assert [vocabulary.line(row) for row in rows] == [
-        text if not text.isspace() else "▁".encode() for text in texts
-    ]
+    expected = [text if not text.isspace() else "▁".encode() for text in texts]
+    assert [vocabulary.line(row) for row in rows] == expected
     words, corpus = intern(texts)
     found = renumber(corpus, words, vocabulary)
     assert found.tokens.tolist() == tokens.tolist() or any(text.isspace() for text in texts)
@@ -195,9 +194,8 @@ def test_other_files_are_refused(raw: bytes, message: str) -> None:
 
 def test_pieces_with_spaces_are_of_no_line_of_text() -> None:
     """Gemma's model file has pieces of line ends and TABs; an ARPA file could not hold them."""
-    assert read_pieces(model_file(more={"\n": -1.0, "\t": -1.0, "a b": -1.0}), {}) == made(
-        "unigram", normalisation="nfkc"
-    )
+    expected = made("unigram", normalisation="nfkc")
+    assert read_pieces(model_file(more={"\n": -1.0, "\t": -1.0, "a b": -1.0}), {}) == expected
 
 
 @given(st.binary())
