@@ -427,9 +427,8 @@ def test_a_folder_gets_copies_of_all_text_files(lists: World) -> None:
     lists.write("dev.src", "un chat\npetit\nil dort\n")
     lists.write("dev.kbest.gz", gzip.compress(LIST.encode()) + b"junk")
     (lists.folder / "clean").mkdir()
-    lists.ok(
-        "check --kbest dev.kbest.gz --docs dev.docs --source dev.src --ref dev.ref --fix clean"
-    )
+    words = "check --kbest dev.kbest.gz --docs dev.docs --source dev.src --ref dev.ref --fix clean"
+    lists.ok(words)
     names = sorted(path.name for path in (lists.folder / "clean").iterdir())
     assert names == ["dev.docs", "dev.kbest.gz", "dev.ref", "dev.src"]
     assert lists.text("clean/dev.ref") == "a cat\nit is small\nhe sleeps\n"

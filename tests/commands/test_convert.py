@@ -41,29 +41,26 @@ def test_a_moses_list_that_stays_one_keeps_every_byte(here: World) -> None:
     assert convert(here, "--kbest m.nbest --to moses --escape none") == plain
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (
-            "0 ||| a b ||| 0-0 1-1 ||| WordScores= -0.2 -0.1 ||| F0=-0.6 F1= 2 ||| -0.3",
-            "0 ||| a b ||| F0= -0.6 F1= 2 ||| -0.3 ||| 0-0 1-1",
-        ),
-        ("0 ||| a ||| F0=+1E+5 ||| 1", "0 ||| a ||| F0= 1e5 ||| 1"),
-        ("0 ||| a ||| F0= -1 WordScores= -1 -2 ||| 1", "0 ||| a ||| F0= -1 ||| 1"),
-        ("0|||a|||lm=1|||2|||0-0", "0 ||| a ||| lm= 1 ||| 2 ||| 0-0"),
-        ("0 ||| a |||  ||| F0=1 ||| 1", "0 ||| a ||| F0= 1 ||| 1 ||| "),
-        ("0 ||| a ||| 0-0 ||| F0=1", "0 ||| a ||| F0= 1"),
-        *(
-            (line, line)
-            for line in (
-                "0 ||| a b  ||| LM0= -3 TM0= 1e+06 2 t_x= 1  ||| -1.5 ||| 0=0 1=1 ||| 0-0 1-1 ",
-                "0 ||| a ||| LM0= 1",
-                "0 ||| a ||| 1 -2 ||| 3",
-                "0||| a  ||| lm: -3 tm: 1 2 ||| 1",
-            )
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "expected"), [
+    (
+        "0 ||| a b ||| 0-0 1-1 ||| WordScores= -0.2 -0.1 ||| F0=-0.6 F1= 2 ||| -0.3",
+        "0 ||| a b ||| F0= -0.6 F1= 2 ||| -0.3 ||| 0-0 1-1",
+    ),
+    ("0 ||| a ||| F0=+1E+5 ||| 1", "0 ||| a ||| F0= 1e5 ||| 1"),
+    ("0 ||| a ||| F0= -1 WordScores= -1 -2 ||| 1", "0 ||| a ||| F0= -1 ||| 1"),
+    ("0|||a|||lm=1|||2|||0-0", "0 ||| a ||| lm= 1 ||| 2 ||| 0-0"),
+    ("0 ||| a |||  ||| F0=1 ||| 1", "0 ||| a ||| F0= 1 ||| 1 ||| "),
+    ("0 ||| a ||| 0-0 ||| F0=1", "0 ||| a ||| F0= 1"),
+    *(
+        (line, line)
+        for line in (
+            "0 ||| a b  ||| LM0= -3 TM0= 1e+06 2 t_x= 1  ||| -1.5 ||| 0=0 1=1 ||| 0-0 1-1 ",
+            "0 ||| a ||| LM0= 1",
+            "0 ||| a ||| 1 -2 ||| 3",
+            "0||| a  ||| lm: -3 tm: 1 2 ||| 1",
+        )
+    ),
+])  # fmt: skip
 def test_dialects_are_written_as_moses_writes(line: str, expected: str, world: World) -> None:
     world.write("list", f"{line}\n")
     options = "--kbest-format moses --to moses --out out"
@@ -79,19 +76,15 @@ def test_a_line_with_bars_in_its_text_stays_as_it_is(world: World) -> None:
     assert convert(world, "--kbest list --to moses") == lines
 
 
-@pytest.mark.parametrize(
-    ("line", "keys"),
-    [
-        ("0 ||| a ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0=-0.5 F1= 2 ||| -0.25",
-            {"alignment": "0-0 1-1", "word_scores": "-1 -2"}),
-        ("0 ||| a ||| F0= 1 ||| 2 ||| 0=0 1=1 ||| 0-0 1-1",
-            {"segmentation": "0=0 1=1", "alignment": "0-0 1-1"}),
-        ("0 ||| a ||| F0= -1 WordScores= -1 -2 ||| 1", {"word_scores": "-1 -2"}),
-        ("0 ||| a ||| F0= 1 ||| 2 ||| ", {"alignment": ""}),
-        ("0 ||| a ||| 0-0 1-1 ||| F0= 1", {"alignment": "0-0 1-1"}),
-    ],
-    ids=["marian", "moses", "word scores among features", "no point", "no total"],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "keys"), [
+    ("0 ||| a ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0=-0.5 F1= 2 ||| -0.25",
+        {"alignment": "0-0 1-1", "word_scores": "-1 -2"}),
+    ("0 ||| a ||| F0= 1 ||| 2 ||| 0=0 1=1 ||| 0-0 1-1",
+        {"segmentation": "0=0 1=1", "alignment": "0-0 1-1"}),
+    ("0 ||| a ||| F0= -1 WordScores= -1 -2 ||| 1", {"word_scores": "-1 -2"}),
+    ("0 ||| a ||| F0= 1 ||| 2 ||| ", {"alignment": ""}),
+    ("0 ||| a ||| 0-0 1-1 ||| F0= 1", {"alignment": "0-0 1-1"}),
+], ids=["marian", "moses", "word scores among features", "no point", "no total"])  # fmt: skip
 def test_other_columns_are_keys_of_json(line: str, keys: dict[str, str], world: World) -> None:
     world.write("list", f"{line}\n")
     world.ok("convert --kbest list --to jsonl --out lists.jsonl")

@@ -243,13 +243,8 @@ def test_numbers_for_candidates_with_a_text_alone_are_refused_by_blank_ones(worl
 
 def test_what_outputs_of_systems_say_of_their_ends_counts(world: World) -> None:
     for name, texts in (("a", "the ferry leaves at"), ("b", "the ferry leaves at noon today .")):
-        rows = [
-            {"document": "d", "hypothesis": text, "finish_reason": reason}
-            for text, reason in (
-                ("it rains .", "stop"),
-                (texts, "length" if name == "a" else "stop"),
-            )
-        ]
+        ends = {"it rains .": "stop", texts: "length" if name == "a" else "stop"}
+        rows = [{"document": "d", "hypothesis": x, "finish_reason": y} for x, y in ends.items()]
         world.write(name, "".join(json.dumps(row) + "\n" for row in rows))
     found = world.ok("decode --systems a=a --systems b=b --systems c=a --table t")
     assert found.lines[1] == "the ferry leaves at noon today ."

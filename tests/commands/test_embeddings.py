@@ -31,9 +31,8 @@ def digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(world: World, candidates: Sequence[Sequence[str]], sources: Sequence[str]) -> None:
-    world.write(
-        "k", [f"{t} ||| {text} ||| F= 0 ||| 0" for t, own in enumerate(candidates) for text in own]
-    )
+    rows = [f"{t} ||| {text} ||| F= 0 ||| 0" for t, own in enumerate(candidates) for text in own]
+    world.write("k", rows)
     world.write("src", sources)
     world.write("docs", ["d"] * len(sources))
 

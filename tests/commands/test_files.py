@@ -98,17 +98,13 @@ def test_other_encodings_are_guessed(text: str, encoding: str, guess: str, world
     assert world.ok(f"{FIRST} --encoding {guess}").out == text
 
 
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        (b"ok\nun caf\xe9 noir\n", "list:2: .*found 0xE9 at byte 7 of the line, probably WINDOWS-"),
-        ("字字".encode()[:-1] + b"\n", "list:1: .*found 0xE5 at byte 4 of the line, probably a tr"),
-        (b"a\nb \xed\xa0\xbd\n", "list:2: .*found 0xED at byte 3 of the line, probably an encoded"),
-        (b"a\nbc\0d\n", "list:2: .*found a NUL byte at byte 3 of the line; remove such bytes"),
-        (b"ab\n" * 500 + b"\xff\n", "list:501: "),
-    ],
-    ids=["western", "damaged", "surrogate", "nul", "late"],
-)  # fmt: skip
+@pytest.mark.parametrize(("block", "message"), [
+    (b"ok\nun caf\xe9 noir\n", "list:2: .*found 0xE9 at byte 7 of the line, probably WINDOWS-"),
+    ("字字".encode()[:-1] + b"\n", "list:1: .*found 0xE5 at byte 4 of the line, probably a tr"),
+    (b"a\nb \xed\xa0\xbd\n", "list:2: .*found 0xED at byte 3 of the line, probably an encoded"),
+    (b"a\nbc\0d\n", "list:2: .*found a NUL byte at byte 3 of the line; remove such bytes"),
+    (b"ab\n" * 500 + b"\xff\n", "list:501: "),
+], ids=["western", "damaged", "surrogate", "nul", "late"])  # fmt: skip
 def test_the_first_bad_byte_is_placed_in_its_line(block: bytes, message: str, world: World) -> None:
     world.write("list", block)
     run = world.run(FIRST)
@@ -265,17 +261,14 @@ def test_a_list_from_a_pipe_is_read_as_often_as_needed(world: World) -> None:
     writer.join()
 
 
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("sub/../dev.kbest",
-            "output sub/../dev.kbest is also the input dev.kbest; name another file"),
-        ("link", "output link is also the input dev.kbest; name another file"),
-        ("hard", "output hard is also the input dev.kbest; name another file"),
-        ("loop", "output loop is a symbolic link to itself"),
-        ("/dev/stdout", "only one output can be - (standard output); name files for others"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("written", "message"), [
+    ("sub/../dev.kbest",
+        "output sub/../dev.kbest is also the input dev.kbest; name another file"),
+    ("link", "output link is also the input dev.kbest; name another file"),
+    ("hard", "output hard is also the input dev.kbest; name another file"),
+    ("loop", "output loop is a symbolic link to itself"),
+    ("/dev/stdout", "only one output can be - (standard output); name files for others"),
+])  # fmt: skip
 def test_outputs_that_cannot_be_are_refused_first(written: str, message: str, world: World) -> None:
     Path("sub").mkdir()
     Path("link").symlink_to("dev.kbest")

@@ -64,9 +64,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     systems = " ".join(f"--systems {name}={file}" for name, file in files.items())
     command = f"decode {systems} --no-docs one"
     assert world.ok(command).lines[0] == "Lee sleeps in the large bed of his old house every night"
-    run = world.ok(
-        f"{command} --source src --glossary terms --summary s.json --strict --allow unused-term"
-    )
+    words = f"{command} --source src --glossary terms --summary s.json --strict --allow unused-term"
+    run = world.ok(words)
     expected = ["Li sleeps in the large bed of his old house every night", "a cat", "Rod , too"]
     assert run.lines == expected
     assert "and 10 times glossary" in run.err
@@ -85,9 +84,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     ]
     terms = [dict(zip(names, one, strict=True)) for one in rows]
     assert found == {"sentences": 3, "kept": 2, "possible": 2, "terms": terms}
-    world.write(
-        "ref", ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
-    )
+    content = ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
+    world.write("ref", content)
     documents = rerank.read(systems=files, side={"source": "src"}, no_docs="each")
     world.write("own", world.lines("terms")[:3])
     results = rerank.choose(documents, glossary="own")
@@ -117,9 +115,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
 def tunable(world: World) -> World:
     """Ten sentences of two candidates; the first one, which LM0 prefers, has no `light`."""
     texts = ["the lamp is lit", "the light is lit"]
-    world.write(
-        "k", [f"{t} ||| {x} ||| LM0= {-k} ||| 0" for t in range(10) for k, x in enumerate(texts)]
-    )
+    content = [f"{t} ||| {x} ||| LM0= {-k} ||| 0" for t in range(10) for k, x in enumerate(texts)]
+    world.write("k", content)
     world.write("src", ["Lampe"] * 10)
     world.write("ref", [texts[0]] * 5 + [texts[1]] * 5)
     world.write("terms", ["Licht\tlight"])

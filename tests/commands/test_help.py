@@ -188,23 +188,19 @@ def somebody(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-@pytest.mark.parametrize(
-    ("statement", "code", "message"),
-    [
-        ("raise KeyboardInterrupt", 130, "interrupted; nothing was saved"),
-        ("raise MemoryError", 1, "out of memory; use --top K to keep fewer candidates"),
-        ('raise RuntimeError("DefaultCPUAllocator: can\'t allocate memory: you tried")', 1,
-            "out of memory; use --top K to keep fewer candidates"),
-        (OVERFLOW % "rerank.tuning.task", 1,
-            "numbers beyond the range of floats (overflow); the features or scores differ by too "
-            "much: rescale them"),
-        ("raise OSError(5, 'Odd', 'f')", 1, "f: odd"),
-        ("raise LookupError('why\\nnot')", 1,
-            "decoder 'bad' of the package (unknown): LookupError at <string>:1: why not; tell its "
-            "authors, with the traceback of RERANK_TRACEBACK=1"),
-    ],
-    ids=["interrupted", "memory", "torch", "overflow", "system", "bug"],
-)  # fmt: skip
+@pytest.mark.parametrize(("statement", "code", "message"), [
+    ("raise KeyboardInterrupt", 130, "interrupted; nothing was saved"),
+    ("raise MemoryError", 1, "out of memory; use --top K to keep fewer candidates"),
+    ('raise RuntimeError("DefaultCPUAllocator: can\'t allocate memory: you tried")', 1,
+        "out of memory; use --top K to keep fewer candidates"),
+    (OVERFLOW % "rerank.tuning.task", 1,
+        "numbers beyond the range of floats (overflow); the features or scores differ by too "
+        "much: rescale them"),
+    ("raise OSError(5, 'Odd', 'f')", 1, "f: odd"),
+    ("raise LookupError('why\\nnot')", 1,
+        "decoder 'bad' of the package (unknown): LookupError at <string>:1: why not; tell its "
+        "authors, with the traceback of RERANK_TRACEBACK=1"),
+], ids=["interrupted", "memory", "torch", "overflow", "system", "bug"])  # fmt: skip
 def test_a_fault_is_one_line(statement: str, code: int, message: str, somebody: World) -> None:
     somebody.write("raise", statement)
     found = somebody.run(f"{DECODE} --search bad -q")

@@ -332,19 +332,16 @@ def test_a_ranking_names_each_label_once(text: str, found: list[float] | None) -
     assert FORMS["ranking"].read(text, 3) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "penalty"),
-    [
-        ('{"errors": []}', 0.0),
-        ('{"errors": [{"span": "x", "category": "Punctuation", "severity": " Minor"}]}', 0.1),
-        ('{"errors": [{"span": "x", "category": "accuracy", "severity": "critical"}]}', 25.0),
-        ('{"errors": [{"span": "x", "category": "accuracy", "severity": "awful"}]}', None),
-        ('{"errors": [{"span": "x", "severity": "major"}]}', None),
-        ('{"errors": {}}', None),
-        ('{"errors": [1]}', None),
-        ("no errors", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "penalty"), [
+    ('{"errors": []}', 0.0),
+    ('{"errors": [{"span": "x", "category": "Punctuation", "severity": " Minor"}]}', 0.1),
+    ('{"errors": [{"span": "x", "category": "accuracy", "severity": "critical"}]}', 25.0),
+    ('{"errors": [{"span": "x", "category": "accuracy", "severity": "awful"}]}', None),
+    ('{"errors": [{"span": "x", "severity": "major"}]}', None),
+    ('{"errors": {}}', None),
+    ('{"errors": [1]}', None),
+    ("no errors", None),
+])  # fmt: skip
 def test_errors_are_weighed_as_mqm(text: str, penalty: float | None) -> None:
     errors = errors_of(text)
     assert (None if errors is None else sum(e.penalty for e in errors)) == penalty

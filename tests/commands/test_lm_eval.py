@@ -130,16 +130,10 @@ def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World)
 def test_contrasts_are_scored_one_by_one(world: World, model_folders: Folders) -> None:
     rng = np.random.default_rng(3)
     sentences = iter(drawn(200)[0])
-    items = [
-        (
-            [next(sentences) for _ in range(int(rng.integers(0, 4)))],
-            [next(sentences) for _ in range(int(rng.integers(2, 4)))],
-        )
-        for _ in range(15)
-    ]
-    world.write(
-        "text", [json.dumps({"context": c, "right": v[0], "wrong": v[1:]}) for c, v in items]
-    )
+    lengths = [(rng.integers(0, 4), rng.integers(2, 4)) for _ in range(15)]
+    items = [[[next(sentences) for _ in range(n)] for n in own] for own in lengths]
+    content = [json.dumps({"context": c, "right": v[0], "wrong": v[1:]}) for c, v in items]
+    world.write("text", content)
     names = ("rnnlm", "adclm", "hrnnlm")
     found = evaluated(world, "contrastive", {name: model_folders[name] for name in names})
     for name, model in zip(names, found["models"], strict=True):

@@ -133,17 +133,14 @@ def test_options_of_a_search_are_keys_of_the_shell_and_of_tables(world: World) -
     assert "c.toml: search: particles: expected a whole number, found '5.5'" in refused.err
 
 
-@pytest.mark.parametrize(
-    ("command", "environment"),
-    [
-        ("evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt --seed 5", {}),
-        ("evaluate hyp.txt --docs dev.docs --ref dev.ref", {"BASELINE": "base.txt", "SEED": "5"}),
-        ("evaluate hyp.txt --docs dev.docs --ref dev.ref -m ter -m chrf --per-document -b", {}),
-        ("evaluate hyp.txt --docs dev.docs --ref dev.ref",
-            {"METRIC": "ter 'chrf'", "SCORE_ONLY": "true"}),
-        ("evaluate hyp.txt --docs dev.docs --format json", {"REF": "dev.ref", "FORMAT": "tsv"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "environment"), [
+    ("evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt --seed 5", {}),
+    ("evaluate hyp.txt --docs dev.docs --ref dev.ref", {"BASELINE": "base.txt", "SEED": "5"}),
+    ("evaluate hyp.txt --docs dev.docs --ref dev.ref -m ter -m chrf --per-document -b", {}),
+    ("evaluate hyp.txt --docs dev.docs --ref dev.ref",
+        {"METRIC": "ter 'chrf'", "SCORE_ONLY": "true"}),
+    ("evaluate hyp.txt --docs dev.docs --format json", {"REF": "dev.ref", "FORMAT": "tsv"}),
+])  # fmt: skip
 def test_a_run_file_that_is_dumped_gives_the_same_result(
     command: str, environment: dict[str, str], world: World
 ) -> None:

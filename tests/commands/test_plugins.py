@@ -289,14 +289,11 @@ def test_decode_uses_scorers_of_a_package_and_the_cache_by_their_digest(here: Wo
     assert "from the cache" not in here.ok(run).err
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"[rerank.scorers]\n\xff = x:y\n",
-            "^rerank: the entry_points.txt of somebody 1.0 cannot be"),
-        (b"[rerank.scorers]\nagain =\n", "scorer 'again', , cannot be loaded: .*package somebody$"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "message"), [
+    (b"[rerank.scorers]\n\xff = x:y\n",
+        "^rerank: the entry_points.txt of somebody 1.0 cannot be"),
+    (b"[rerank.scorers]\nagain =\n", "scorer 'again', , cannot be loaded: .*package somebody$"),
+])  # fmt: skip
 def test_unreadable_entry_points_are_named(content: bytes, message: str, here: World) -> None:
     points = here.folder / "somebody-1.0.dist-info" / "entry_points.txt"
     points.write_bytes(content)

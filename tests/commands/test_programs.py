@@ -111,9 +111,8 @@ def test_answers_are_cached_by_the_name_and_the_version_of_the_program(world: Wo
 
 
 def test_the_answers_before_a_fault_are_not_asked_again(world: World) -> None:
-    world.write(
-        "qe.py", LOGGED.replace("    else", "        if 'bar' in line: sys.exit(1)\n    else")
-    )
+    rows = LOGGED.replace("    else", "        if 'bar' in line: sys.exit(1)\n    else")
+    world.write("qe.py", rows)
     command = f"{ASKED} --scorer qe={QE},batch=2"
     assert "its 6 answers so far are in the cache" in world.run(command).err
     asked(world)
@@ -136,9 +135,8 @@ def test_weights_state_the_program_its_version_and_the_digest(world: World) -> N
     world.ok(f"{TUNE} --select none --source dev.src --scorer qe={QE},window=2")
     stated = json.loads(world.text("tuned.json"))["provenance"]["scorers"]["qe"]
     assert (stated["program"], stated["version"], stated["window"]) == ("toy", "1", 2)
-    found = world.ok(
-        f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
-    )
+    words = f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
+    found = world.ok(words)
     assert f"scorers:qe={stated['digest'][:8]}|" in found.err
 
 

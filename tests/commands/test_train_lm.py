@@ -501,9 +501,8 @@ def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: W
     assert chan.digest == hand.digest
     assert (chan.about["reverse"], "reverse" in hand.about) == (True, False)
     assert chan.about["data"] == hand.about["data"]
-    world.write(
-        "c.kbest", ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"]
-    )
+    content = ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"]
+    world.write("c.kbest", content)
     world.write("c.source", ["das ist rot"])
     score = "score --kbest c.kbest --no-docs one --source c.source --out - -q --lm"
     assert ",reverse=yes behind the folder" in world.refused(f"{score} chan=chan")

@@ -84,9 +84,8 @@ def tuned_without(world: World, document: str, *options: str) -> Floats:
     lists = Lists(world)
     kept = [t for t, name in enumerate(lists.docs) if name != document]
     rows = [line.partition(" ") for line in world.lines("dev.kbest")]
-    world.write(
-        "rest.kbest", [f"{kept.index(int(t))} {row}" for t, _, row in rows if int(t) in kept]
-    )
+    content = [f"{kept.index(int(t))} {row}" for t, _, row in rows if int(t) in kept]
+    world.write("rest.kbest", content)
     world.write("rest.docs", [lists.docs[t] for t in kept])
     world.write("rest.ref", [lists.references[t] for t in kept])
     words = "tune-mert --kbest rest.kbest --docs rest.docs --ref rest.ref --out rest.json"

@@ -13,14 +13,7 @@ import torch
 from support import causal
 
 from lm.backend import Backend
-from lm.causal import (
-    NOTHING,
-    CausalContext,
-    CausalEngine,
-    CausalModel,
-    open_causal_model,
-    trees_of,
-)
+from lm.causal import NOTHING, CausalContext, CausalEngine, CausalModel, open_causal_model, trees_of
 from lm.causal_folder import CausalFolderError
 from lm.trie import Candidates
 

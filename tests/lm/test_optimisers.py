@@ -9,13 +9,7 @@ from torch import Tensor, nn
 
 from lm.backend import fast_bfloat16
 from lm.model import Config, DocumentLM
-from lm.training.optimisers import (
-    INITIALISATIONS,
-    OPTIMISERS,
-    SCHEDULES,
-    Position,
-    WeightAverage,
-)
+from lm.training.optimisers import INITIALISATIONS, OPTIMISERS, SCHEDULES, Position, WeightAverage
 from lm.training.settings import STRONG, Settings
 
 RATE, DECAY = 0.1, 0.01

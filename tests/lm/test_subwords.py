@@ -166,27 +166,23 @@ def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
     assert found.pieces(fullwidth) == found.encode([b"ab", b"a"])
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"the lamp is lit\n", "not a model file of SentencePiece"),
-        (b"", "expected pieces .* found none"),
-        (model_file()[:-3], "not a model file"),
-        (model_file(3), "expected a unigram or BPE model"),
-        (model_file(suffix=1), "expected a unigram or BPE model"),
-        (model_file(split=0), "one word each, .* split_by_whitespace=false; train"),
-        (model_file(prefix=0), "before every word, .* add_dummy_prefix=false; train"),
-        (model_file(b"abc"), "not a model file"),
-        (model_file(more={"c": math.nan}), "finite scores, found an empty one, NaN or infinity"),
-        (model_file(more={"c": math.inf}), "finite scores, found an empty one, NaN or infinity"),
-        (model_file(more={"": -1.0}), "one character or more"),
-        (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
-    ],
-    ids=[
+@pytest.mark.parametrize(("raw", "message"), [
+    (b"the lamp is lit\n", "not a model file of SentencePiece"),
+    (b"", "expected pieces .* found none"),
+    (model_file()[:-3], "not a model file"),
+    (model_file(3), "expected a unigram or BPE model"),
+    (model_file(suffix=1), "expected a unigram or BPE model"),
+    (model_file(split=0), "one word each, .* split_by_whitespace=false; train"),
+    (model_file(prefix=0), "before every word, .* add_dummy_prefix=false; train"),
+    (model_file(b"abc"), "not a model file"),
+    (model_file(more={"c": math.nan}), "finite scores, found an empty one, NaN or infinity"),
+    (model_file(more={"c": math.inf}), "finite scores, found an empty one, NaN or infinity"),
+    (model_file(more={"": -1.0}), "one character or more"),
+    (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
+], ids=[
         "text", "empty", "cut", "words", "suffix", "split", "prefix", "kind", "nan", "inf",
         "no-text", "normalisation",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(SubwordError, match=message):
         read_pieces(raw, {})

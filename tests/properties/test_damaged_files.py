@@ -90,9 +90,8 @@ def damaged(draw: st.DrawFn, examples: tuple[bytes, ...]) -> bytes:
 @pytest.fixture
 def three(world: World) -> World:
     """A list of three sentences, and the other files of the commands."""
-    world.write(
-        "three", [f"{t} ||| a ||| A= 1 ||| 0" for t in (0, 1, 1)] + ["2 ||| b ||| A= 1 ||| 0"]
-    )
+    rows = [f"{t} ||| a ||| A= 1 ||| 0" for t in (0, 1, 1)] + ["2 ||| b ||| A= 1 ||| 0"]
+    world.write("three", rows)
     world.write("text", "a\nb\nc\n")
     world.weights("start.json", {"A": 1.0, "B": 0.5})
     world.write("f.dat", FEATURES[0])
