@@ -37,6 +37,7 @@ ADAPTER = "adapter_config.json"
 NAMING = {CONFIG: "configuration_files", "tokenizer_config.json": "fast_tokenizer_files"}
 MOST_JSON = 1 << 28  # bytes of a configuration or an index
 PACKED = 16  # weights that a number of quantised weights may hold
+MOST_ABSENT = 2  # weights of a configuration for each of the files, for `transformers` to load it
 _CONSTANT = re.compile(r".*\.attn\.masked_bias")  # in old folders of GPT-2, a constant of its code
 _LAYERS = re.compile(r"(n|num)_(\w+_)?layers?|(en|de)coder_layers")  # keys of numbers of layers
 ADAPTER_WEIGHTS, PICKLE = "adapter_model.safetensors", "adapter_model.bin"
@@ -283,26 +284,22 @@ def _loaded(
             )
         with torch.device("meta"):
             model = getattr(transformers, kind.auto).from_config(config)
-        architecture = type(model)
-        named = stated.get("architectures") or [architecture.__name__]
+        architecture = type(model).__name__
+        named = stated.get("architectures") or [architecture]
         named = [*map(str, named if isinstance(named, list) else [named])]
-        if architecture.__name__.casefold() not in map(str.casefold, named):
+        if architecture.casefold() not in map(str.casefold, named):
             raise CausalFolderError(
-                f"{folder}: expected a {kind.name}, {architecture.__name__}, found "
+                f"{folder}: expected a {kind.name}, {architecture}, found "
                 f"{', '.join(named):.80} (architectures in config.json), which {kind.lack}; give "
                 f"the folder of the {kind.name}"
             )
-        made = model._keys_to_ignore_on_load_missing or ()  # patterns of tensors made by code
-        needed = sum(
-            tensor.numel()
-            for name, tensor in model.named_parameters()
-            if not any(re.search(pattern, name) for pattern in made)
-        )
         there = sum(map(math.prod, held.values()))
-        if needed > there * (PACKED if "quantization_config" in stated else 1):
-            _refuse(folder, architecture.__name__, *_differences(model, held))
+        if model.num_parameters() > there * (
+            PACKED if "quantization_config" in stated else MOST_ABSENT
+        ):
+            _refuse(folder, architecture, (), (), ())
         tensors = {name: part.get_tensor(name) for name, part in place.items()}
-        loaded, report = architecture.from_pretrained(
+        loaded, report = type(model).from_pretrained(
             None,
             config=config,
             state_dict=tensors,
@@ -325,7 +322,7 @@ def _loaded(
             and (tensor.dtype.itemsize < 2 or not tensor.dtype.is_floating_point)
         ]
     if report["missing_keys"] or unused or wrong:
-        _refuse(folder, architecture.__name__, report["missing_keys"], unused, wrong)
+        _refuse(folder, architecture, report["missing_keys"], unused, wrong)
     if adapter is not None:
         adapter.merge(loaded, tensors)
     return loaded
@@ -356,35 +353,6 @@ def _check_layers(folder: Path, stated: Mapping[str, Any], n_tensors: int) -> No
                     f"{folder}: expected tensors of {value:,} layers ({key} in config.json), found "
                     f"{n_tensors:,} tensors; copy the model again"
                 )
-
-
-def _differences(
-    model: Any, held: Mapping[str, Sequence[int]]
-) -> tuple[list[str], list[str], list[str]]:
-    """Names of tensors that are missing, left over, or of another shape.
-
-    Of tensors that the model shares one is enough; the base model's name before a name is optional.
-    """
-    prefix = f"{model.base_model_prefix}."
-    bare = {name.removeprefix(prefix): list(shape) for name, shape in held.items()}
-    shared: dict[int, list[str]] = {}
-    for name, tensor in model.named_parameters(remove_duplicate=False):
-        shared.setdefault(id(tensor), []).append(name)
-    shapes = {
-        name.removeprefix(prefix): list(tensor.shape) for name, tensor in model.state_dict().items()
-    }
-    missing = [
-        names[0]
-        for names in shared.values()
-        if not any(name.removeprefix(prefix) in bare for name in names)
-    ]
-    unused = [name for name in held if name.removeprefix(prefix) not in shapes]
-    wrong = [
-        f"{name} ({product(shape)} for {product(shapes[name])})"
-        for name, shape in bare.items()
-        if shape != shapes.get(name, shape)
-    ]
-    return missing, unused, wrong
 
 
 def product(shape: Sequence[int]) -> str:

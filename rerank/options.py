@@ -202,15 +202,12 @@ def given(name: str, options: Mapping[str, Any]) -> type[Given]:
     return make_dataclass(name, columns, bases=(Given,), frozen=True, slots=True, kw_only=True)
 
 
-def of_dataclass(
-    kind: type, *, common: Collection[str] = (), only: Collection[str] = ()
-) -> type[Given]:
+def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
     """A record of those fields of a plain dataclass whose metadata have a `help`.
 
     Their other metadata: `choices`, names; or `range`, the least and the greatest number, and
     `above`, whether the least one itself is not possible; neither for a flag; `flag` if it is not
-    that of the field's name. common: names of the options that `--help` shows; only: of the fields
-    that are options, if not all are.
+    that of the field's name. common: names of the options that `--help` shows.
     """
     options = {
         entry.name: option(
@@ -221,7 +218,7 @@ def of_dataclass(
             rare=entry.name not in common,
         )
         for entry in fields(kind)
-        if "help" in entry.metadata and (not only or entry.name in only)
+        if "help" in entry.metadata
     }
     return given(kind.__name__, options)
 

@@ -53,6 +53,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return found
 
 
+@pytest.fixture
+def drawn(world: World) -> World:
+    """Lists whose better candidates have, on the whole, higher scores."""
+    world.draw()
+    return world
+
+
 class Folders(dict[str, Path]):
     """By published name, a folder of a tiny model with drawn weights, written when asked for."""
 

@@ -38,10 +38,6 @@ PRIVATE = {
     ("lm/training/optimisers.py", "gradient._values"): "torch:Tensor._values",
     # torch 2.13; `add_module` of a model that shares its parts would change the other model, too
     ("lm/document_cache.py", "model._modules"): "torch:nn.Module()._modules",
-    # transformers 5.24; tensors that a model makes by code, which no file needs to have
-    ("lm/causal_folder.py", "model._keys_to_ignore_on_load_missing"): (
-        "transformers:PreTrainedModel._keys_to_ignore_on_load_missing"
-    ),
     # numba 0.68; the class of a function's cache has no option
     ("rerank/files/compilation.py", "dispatcher._cache"): "numba:njit(lambda: 0)._cache",
     # sacrebleu 2.6; its public functions download what is not there

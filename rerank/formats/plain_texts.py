@@ -137,8 +137,8 @@ def _json_cure(head: Sequence[bytes], role: Role | None) -> str:
     return f", as `jq -r '{path or '.'}{gap}' FILE > NEW` does"
 
 
-def _paths(values: Sequence[object], depth: int = 8) -> dict[str, None]:
-    """Where texts are in the first value of JSON, down to a depth, as jq names it."""
+def _paths(values: Sequence[object]) -> dict[str, None]:
+    """Where texts are in the first value of JSON, down to a depth of 8, as jq names it."""
 
     def places(value: object, depth: int) -> Iterator[str]:
         pairs: Iterable[tuple[str, object]] = ()
@@ -151,7 +151,7 @@ def _paths(values: Sequence[object], depth: int = 8) -> dict[str, None]:
         for key, member in pairs if depth else ():
             yield from (key + path for path in places(member, depth - 1))
 
-    paths = places(values[0], depth) if values else ()
+    paths = places(values[0], 8) if values else ()
     return dict.fromkeys(f".{path}" if path.startswith("[") else path for path in paths)
 
 

@@ -161,12 +161,8 @@ def evaluate(
     scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
     programs = {k: m for k, m in metrics[1].items() if isinstance(m, ProgramMetric)}
     means = {name: scored(metric, texts) for name, metric in programs.items()}
-    readable = {}
-    if plain is not None:
-        for name, metric in named.items():
-            readable[name] = scored(
-                type(metric)("13a") if isinstance(metric, Bleu) else metric, plain
-            )
+    published = {k: type(m)("13a") if isinstance(m, Bleu) else m for k, m in named.items()}
+    readable = {} if plain is None else {k: scored(m, plain) for k, m in published.items()}
     for name, files in line_scores.items():
         sums = _sums_of_lines([values for values, _ in files], documents)
         pairs = zip(compare(name, _MeanOfLines(), sums), files, strict=True)
@@ -183,29 +179,19 @@ def evaluate(
             for kind, by_name in kinds.items()
         }
         system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
-        longer = system.length_ratio - systems[0].length_ratio if systems else 0.0
         if i:
-            of_all = {name: of_systems[i] for name, of_systems in {**scores, **means}.items()}
+            longer = system.length_ratio - systems[0].length_ratio
+            of_all = {**of_system["metrics"], **of_system["scores"]}
             system = replace(system, verdict=_verdict(of_all, named, longer))
         systems.append(system)
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
     for system in systems[len(systems) > 1 :]:
         if ratio is not None and abs(system.length_ratio - ratio) > FAR:
-            figures: dict[str, Any] = {
-                "ratio": f"{system.length_ratio:.3f}",
-                "tuned": f"{ratio:.3f}",
-            }
-            notices.add("length-ratio", source=system.name, **figures)
-    return Evaluation(
-        tuple(systems),
-        _documents(documents, rows["bleu"]),
-        oracle,
-        anti_oracle,
-        seed,
-        objective,
-        ratio,
-    )
+            own, tuned_to = f"{system.length_ratio:.3f}", f"{ratio:.3f}"
+            notices.add("length-ratio", source=system.name, ratio=own, tuned=tuned_to)
+    by_document = _documents(documents, rows["bleu"])
+    return Evaluation(tuple(systems), by_document, oracle, anti_oracle, seed, objective, ratio)
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:

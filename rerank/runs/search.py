@@ -382,7 +382,7 @@ def search_documents(
 
 
 def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility]:
-    """Utilities of mbr for each document's lists; UsageError for an unknown name."""
+    """Utilities of mbr for each document's lists."""
     name = search.options.utility or UTILITY
     if name.startswith(FILE_UTILITY):
         from rerank.metrics.consensus import FileUtility
@@ -392,8 +392,6 @@ def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility
         from rerank.scorers.programs import ProgramUtility
 
         return [ProgramUtility(kbest, program) for kbest in lists]
-    if name not in UTILITIES:
-        raise UsageError(f"utility={name}: there are {', '.join(UTILITIES)}")
     return [UTILITIES[name](kbest) for kbest in lists]
 
 

@@ -55,14 +55,8 @@ def read_set(
 
     batches = run.batches(check, total=features.total, sparse=features.sparse, keep=False)
     for batch in batches:
-        for name, kbest, *_ in batch.documents:
-            lines = next(remaining, ())
-            if len(lines) != len(kbest):
-                raise InputError(
-                    f"document {name!r}: expected references of {len(kbest)} sentences, found "
-                    f"those of {len(lines)}",
-                    source=run.name,
-                )
+        for _, kbest, *_ in batch.documents:
+            lines = next(remaining)
             counted = [metric.of_lists(kbest, lines) for metric in metrics]
             rows, missing = (np.hstack(side) for side in zip(*counted, strict=True))
             if kbest.n:

@@ -282,12 +282,11 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "self-normalised": ("viterbi", [Lm("rnnlm", shape={"head": "self-normalised"})]),
     "order-1-added-to-logits": ("viterbi", [Lm("codclm")]),
     "order-1-another-pass": ("viterbi", [Lm("rlm-bow-ef-1")]),
+    "order-1-classes": ("viterbi", [Lm("codclm", shape={"head": "classes"})]),
+    "order-1-hashed": ("viterbi", [Lm("codclm", shape={"head": "hashed"})]),
     "order-1-layers": ("viterbi", [Lm("dclm-decoupled", shape={"layers": 2})]),
     "subwords": ("viterbi", [Lm("codclm", shape={"pieces": True})]),
-    "subwords-beside-a-source": (
-        "viterbi",
-        [Lm("attention", side="source", shape={"pieces": True})],
-    ),
+    "subwords-and-source": ("viterbi", [Lm("attention", side="source", shape={"pieces": True})]),
     "order-2": ("viterbi", [Lm("rlm-bow-lf-2")]),
     "order-2-tokens": ("exhaustive", [Lm("dclm-two-sentence")]),
     "unbounded": (BEAM, [Lm("ccdclm")]),
@@ -326,14 +325,12 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
     "translation": ("viterbi", [Seq2Seq("nllb")]),
-    "translation-of-context": (
-        "viterbi",
-        [Seq2Seq("mbart", ",sentences=1,separator=</s>", 1, "</s>", pmi=True)],
-    ),
+    "translation-of-context": ("viterbi",
+        [Seq2Seq("mbart", ",sentences=1,separator=</s>", 1, "</s>", pmi=True)]),
     "channel": ("viterbi", [Seq2Seq("marian-many", ",reverse=yes", reverse=True)]),
     "channel-of-context": ("viterbi", [Seq2Seq("t5", ",reverse=yes,sentences=2", 2, reverse=True)]),
     "hf-tokens-and-spaces": (BEAM, [Hf(",tokens=9,join=space", tokens=9, join="space")]),
-}
+}  # fmt: skip
 
 
 def written(
@@ -419,14 +416,10 @@ def test_features_are_given_the_first_candidates_and_best_path(name: str, world:
 
 # Searches of models of unbounded order, with and without scores of earlier searches
 DEEP = {
-    "x": [
-        ["the lamp is lit", "it", "one burns light"],
-        ["it gives light", "no one", "no"],
-        ["", "no one", "it burns"],
-        ["the lamp", "she", "a a a"],
-    ],
+    "x": [["the lamp is lit", "it", "one burns light"], ["it gives light", "no one", "no"],
+        ["", "no one", "it burns"], ["the lamp", "she", "a a a"]],
     "y": [["no one", "she"], ["the light", "it", "it"], ["is", "a lamp"]],
-}
+}  # fmt: skip
 GREEDY, SMC, BLOCKS = "beam --beam 1", "smc:particles=9 --alpha 0.5", "sweeps:block=2"
 MEAN = "survivors:merge=mean --alpha 0.5"  # of bags and of states to attend to there is none
 SWEEPS = ("sweeps:horizon=0", "sweeps:gibbs=1 --alpha 0.5 --beam 3")
@@ -479,9 +472,8 @@ def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(worl
         t = int(number) - 4 * (int(number) > 3)
         firsts = [own[0] for own in DEEP["x" if int(number) < 4 else "y"]]
         texts = (*firsts[:t], text)
-        assert features(line)["lm"] == pytest.approx(
-            values("x" if int(number) < 4 else "y", texts, t)["lm"], abs=1e-3
-        )
+        expected = pytest.approx(values("x" if int(number) < 4 else "y", texts, t)["lm"], abs=1e-3)
+        assert features(line)["lm"] == expected
     narrow = world.ok(f"score --kbest dev.kbest --docs dev.docs {options},tokens=1 --out scored")
     assert "longer than" not in narrow.err
 
@@ -536,9 +528,8 @@ def test_weights_are_tuned_with_models_that_they_name(sources: list[Any], world:
         if isinstance(source, Lm):
             own = models[source.name]
             assert (own["folder"], own.get("pmi", False)) == (source.name, source.pmi)
-            assert own.get("document_cache", 0.0) == (
-                source.share or own.get("document_cache", 0.0)
-            )
+            expected = source.share or own.get("document_cache", 0.0)
+            assert own.get("document_cache", 0.0) == expected
         else:
             assert models["lm"]["folder"] == f"hf:gpt{source.window}"
     assert len({own["digest"] for own in models.values()}) == len(sources)
@@ -623,9 +614,8 @@ def test_commands_on_texts_score_with_causal_models_as_those_on_lists(world: Wor
     command = "lm-eval next-sentence --lm g=hf:gpt,sentences=1 --block 2 --context 1 text"
     found = world.ok(f"{command} --format json").json["models"][0]
     rows = [log_ps(own[:1], [other[1] for other in documents]) for own in documents]
-    assert found["accuracies"]["log_p"]["accuracy"] == sum(
-        max(own) == own[n] for n, own in enumerate(rows)
-    ) / len(rows)
+    expected = sum(max(own) == own[n] for n, own in enumerate(rows)) / len(rows)
+    assert found["accuracies"]["log_p"]["accuracy"] == expected
 
 
 def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weights(
@@ -662,10 +652,9 @@ def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: Wor
     long = "it gives light by night and no sea is old"
     world.write("l", [f"0 ||| {text} ||| A= -1 ||| -1" for text in ("no", long)])
     command = "score --kbest l --no-docs one --lm g=hf:gpt"
-    refused = world.run(command)
-    assert refused.exit == 3
-    assert "l:2: expected candidates of at most 16 tokens" in refused.err
-    assert ",long=window behind the folder" in refused.err
+    refused = world.refused(command, exit=3)
+    assert "l:2: expected candidates of at most 16 tokens" in refused
+    assert ",long=window behind the folder" in refused
     run = world.ok(f"{command},long=window")
     assert "1 x text longer than the 16 positions of g, scored by parts, first at l [" in run.err
     scored = run.out.splitlines()

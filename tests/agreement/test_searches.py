@@ -171,22 +171,15 @@ SOURCES = {
     "order-1": Source("--scorer own=table:1", 1, {"own": -1.0}, (repeated(1),)),
     "order-2": Source("--scorer own=table:2", 2, {"own": 1.0}, (repeated(2),)),
     "all-earlier": Source("--scorer own=table:all", None, {"own": -0.5}, (repeated(None),)),
-    "consistency": Source(
-        "--source dev.src --scorer same=consistency", None, {"same": 0.75}, (consistent,)
-    ),
-    "together": Source(
-        "--scores qe=dev.qe --pair-scores dev.pairs --scorer own=table:2",
-        2, {"qe": 0.5, "pairs": 1.0, "own": 0.25}, (estimated, paired, repeated(2)),
-    ),
-    "without-weight": Source(
-        "--pair-scores dev.pairs --scorer own=table:all",
-        1, {"pairs": 1.0, "own": 0.0}, (paired, repeated(None)),
-    ),
-    **{
-        name: Source("--lm lm=models/" + name, order, {"lm": 0.25, "lmoov": -0.5},
-                     (language_model(name),), rounded=True)
-        for name, order in (("rnnlm", 0), ("codclm", 1), ("ccdclm", None))
-    },
+    "consistency": Source("--source dev.src --scorer same=consistency", None, {"same": 0.75},
+        (consistent,)),
+    "together": Source("--scores qe=dev.qe --pair-scores dev.pairs --scorer own=table:2", 2,
+        {"qe": 0.5, "pairs": 1.0, "own": 0.25}, (estimated, paired, repeated(2))),
+    "without-weight": Source("--pair-scores dev.pairs --scorer own=table:all", 1,
+        {"pairs": 1.0, "own": 0.0}, (paired, repeated(None))),
+    **{name: Source("--lm lm=models/" + name, order, {"lm": 0.25, "lmoov": -0.5},
+        (language_model(name),), rounded=True)
+        for name, order in (("rnnlm", 0), ("codclm", 1), ("ccdclm", None))},
 }  # fmt: skip
 SEARCHES = {
     **{name: f"--search {name}" for name in ("auto", "greedy", "viterbi", "beam", "exhaustive")},
@@ -464,13 +457,8 @@ def test_mbr_chooses_by_expected_utility_under_marginals_of_paths(name: str, her
             if choice is None:
                 continue
             texts = document.texts[t]
-            gains = [
-                sum(
-                    share * sentence_chrf(text, texts[path[t] or 0])
-                    for path, share in shares.items()
-                )
-                for text in texts
-            ]
+            others = [(texts[path[t] or 0], share) for path, share in shares.items()]
+            gains = [sum(share * sentence_chrf(x, y) for y, share in others) for x in texts]
             assert gains[choice] == pytest.approx(max(gains), rel=1e-3)
 
 
@@ -506,8 +494,6 @@ def test_the_scale_is_that_of_the_option_or_of_the_weights_file(method: str, her
     name = option.strip(" -:=")
     assert f"|{name}:0.5|" in of_file["signature"]
     if method == "mbr":  # a scale fitted by likelihood is not for it, alpha itself is
-        assert (
-            decode(here, source, search, alpha=9.0, mbr_spread=0.5)["documents"]
-            == of_file["documents"]
-        )
+        expected = of_file["documents"]
+        assert decode(here, source, search, alpha=9.0, mbr_spread=0.5)["documents"] == expected
         assert "spread" not in decode(here, source, f"{search} --alpha 0.5")["signature"]

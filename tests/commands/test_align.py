@@ -80,14 +80,10 @@ FORMS = {
     "blank-lines": {"t": f"{TEXTS[0]}\n\n\n{TEXTS[1]}\n"},
     "equals": {"t": f"{TEXTS[0]}\n===\n{TEXTS[1]}\n"},
     "line-each": {"t": "".join(" ".join(text.split()) + "\n" for text in TEXTS)},
-    "json": {
-        "t": "".join(
-            json.dumps({"doc_id": name, "hypothesis": text}) + "\n"
-            for name, text in zip(IDS[::-1], TEXTS[::-1], strict=True)
-        )
-    },
+    "json": {"t": "".join(json.dumps({"doc_id": name, "hypothesis": text}) + "\n"
+        for name, text in zip(IDS[::-1], TEXTS[::-1], strict=True))},
     "one-text": {"t": "\n".join(TEXTS) + "\n"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -101,9 +97,8 @@ def test_texts_of_documents_are_read_and_aligned(world: World, form: str) -> Non
     for own, others in zip(found.json["systems"], expected.json["systems"], strict=True):
         assert own["metrics"] == others["metrics"]
     assert ("documents of a text not found" in found.stderr.decode()) == (form == "one-text")
-    beside = world.ok(
-        "evaluate --docs dev.docs --ref ref --systems A=t,align=yes ref --format json"
-    )
+    command = "evaluate --docs dev.docs --ref ref --systems A=t,align=yes ref --format json"
+    beside = world.ok(command)
     assert beside.json["systems"][0]["metrics"]["bleu"]["score"] == own["metrics"]["bleu"]["score"]
     world.ok("score --docs dev.docs --systems A=ref --systems B=t,align=yes --out aligned")
     world.ok("score --docs dev.docs --systems A=ref --systems B=segments --out list")

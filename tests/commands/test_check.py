@@ -125,9 +125,8 @@ ALIKE = [
 ]
 SIGNS = {
     "@@": lambda line: line.replace("wall", "wa@@ ll").replace("clo-", "clo-@@ "),
-    "\u2581": lambda line: (
-        "\u2581" + line.replace("wall", "wa ll").replace(" ", " \u2581").replace(" \u2581ll", " ll")
-    ),
+    "\u2581": lambda line: ("\u2581" + line.replace("wall", "wa ll").replace(" ",
+        " \u2581").replace(" \u2581ll", " ll")),
     "\u0120": lambda line: line.replace(" ", " \u0120"),
     "##": lambda line: line.replace("wall", "wa ##ll"),
     r"\n": lambda line: line.replace(" it", r" \u0069t") + r"\n",
@@ -146,23 +145,18 @@ SIGNS = {
     "</s>": lambda line: f"{line}</s>",
     "<|end|>": lambda line: f"{line} <|end|>",
     "[SEP]": lambda line: line.replace(" the", " [SEP] the"),
-    "<g …> (tags)": lambda line: line.replace(" the", ' <g id="1" > the </g>').replace(
-        " it", "<g /> it"
-    ),
+    "<g …> (tags)": lambda line: line.replace(" the", ' <g id="1" > the </g>').replace(" it",
+        "<g /> it"),
     "<b …> (tags)": lambda line: line.replace(" the", " <b> the</b>"),
     "an id": lambda line: f"{re.sub('[^0-9]', '', line)}-utt {line}",
     "ends with": lambda line: f"{line} (spk-u{re.sub('[^0-9]', '', line)})",
     "capitals": str.capitalize,
-    "\u201c": lambda line: (
-        line.replace('"', "\u201c", 1)
-        .replace('"', "\u201d")
-        .replace("o'", "o\u2019")
-        .replace(" '", " \u2019")
-    ),
+    "\u201c": lambda line: (line.replace('"', "\u201c", 1) .replace('"', "\u201d") .replace("o'",
+        "o\u2019") .replace(" '", " \u2019")),
     "\uff0c": lambda line: line.replace(",", "\uff0c").replace(".", "\u3002"),
     "'Translation:'": lambda line: f"Translation: {line}",
     "'DONE'": lambda line: f"{line} DONE",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("sign", SIGNS)
@@ -242,9 +236,7 @@ def test_other_references_and_other_systems_are_compared_with_the_first(world: W
         assert lines is UNLIKE or of_systems in world.ok(command).out
 
 
-def test_a_few_lines_with_many_words_of_another_script_leave_the_text_in_its_own(
-    world: World,
-) -> None:
+def test_quotes_in_another_script_leave_a_text_in_its_own_script(world: World) -> None:
     """LLMs quote the source; `outputs of b have no spaces between words` would be false."""
     for name, times in (("a", 1), ("b", 40)):
         quoted = [line + " \u6765\u81ea\u4e2d\u6587" * times for line in UNLIKE[:2]]
@@ -292,9 +284,8 @@ def test_all_faults_of_all_files_are_found_in_one_run(lists: World) -> None:
 def test_a_fault_on_many_lines_is_one_finding_with_its_count(lists: World) -> None:
     lines = [f"{t} ||| text {t} ||| A= nan ||| 1\n0 ||| x {t} ||| A= 1 ||| 1" for t in range(50)]
     lists.write("dev.kbest", lines)
-    assert faults(checked(lists, "check --kbest dev.kbest", 3)) == [
-        ("dev.kbest", 50, [1, 3, 5, 7, 9])
-    ]
+    expected = [("dev.kbest", 50, [1, 3, 5, 7, 9])]
+    assert faults(checked(lists, "check --kbest dev.kbest", 3)) == expected
     said = lists.run("check --kbest dev.kbest").out
     assert " (50 times, next on lines 3, 5, 7, 9, …)\n" in said
 
@@ -310,9 +301,8 @@ def test_a_kind_of_warning_is_explained_by_its_code_or_its_name(lists: World) ->
         "example: warning: 3 x likely costs (positive, and rising in each list) in place of "
         "scores; give negative weights, first at dev.kbest:7 [R105 likely-costs]",
     ]
-    unknown = lists.run("check --explain likly-costs")
-    assert unknown.exit == 2
-    assert "no kind of warning 'likly-costs'; did you mean likely-costs?" in unknown.err
+    refused = lists.refused("check --explain likly-costs")
+    assert "no kind of warning 'likly-costs'; did you mean likely-costs?" in refused
 
 
 def test_more_kinds_of_faults_than_people_read_are_summed_up(lists: World) -> None:
@@ -410,10 +400,8 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
         assert said in more.out + more.err
     lists.write("two", "the cat\n \nhe sleeps\n")
     assert "two:2: empty hypothesis" in lists.ok(command).out
-    assert (
-        "first at two:2 ["
-        in lists.ok(command.replace("check", "decode").replace("--ref dev.ref", "")).err
-    )
+    told = "first at two:2 ["
+    assert told in lists.ok(command.replace("check", "decode").replace("--ref dev.ref", "")).err
     lists.write("two", "the cat\n")
     assert "two: expected 3 lines" in lists.run(command).out
 
@@ -426,14 +414,10 @@ def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(lists: World) -> Non
     repairs = checked(lists, f"{CHECK} --fix clean.kbest")["copies"]["repairs"]
     assert lists.text("clean.kbest") == f"{lines[1]}\n{lines[2]}\n{lines[3]}  \n"
     assert repairs == {
-        "clean.kbest": {
-            "byte-order mark removed": 1,
-            "CRLF line end written as LF": 4,
-            "hypothesis that cannot be read left out": 1,
-            "blank line left out": 1,
-            "line sorted by sentence": 3,
-        }
-    }
+        "clean.kbest": {"byte-order mark removed": 1, "CRLF line end written as LF": 4,
+            "hypothesis that cannot be read left out": 1, "blank line left out": 1,
+            "line sorted by sentence": 3},
+    }  # fmt: skip
     lists.ok("check --kbest clean.kbest --fix again.kbest")  # also without documents
     assert lists.content("again.kbest") == lists.content("clean.kbest")
 
@@ -443,9 +427,8 @@ def test_a_folder_gets_copies_of_all_text_files(lists: World) -> None:
     lists.write("dev.src", "un chat\npetit\nil dort\n")
     lists.write("dev.kbest.gz", gzip.compress(LIST.encode()) + b"junk")
     (lists.folder / "clean").mkdir()
-    lists.ok(
-        "check --kbest dev.kbest.gz --docs dev.docs --source dev.src --ref dev.ref --fix clean"
-    )
+    words = "check --kbest dev.kbest.gz --docs dev.docs --source dev.src --ref dev.ref --fix clean"
+    lists.ok(words)
     names = sorted(path.name for path in (lists.folder / "clean").iterdir())
     assert names == ["dev.docs", "dev.kbest.gz", "dev.ref", "dev.src"]
     assert lists.text("clean/dev.ref") == "a cat\nit is small\nhe sleeps\n"

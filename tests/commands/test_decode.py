@@ -81,27 +81,20 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     assert "|ctx:" in found.err
 
 
-@pytest.mark.parametrize(
-    ("options", "signed"),
-    [
-        ("", "viterbi"),
-        ("--alpha 0.5 --seed 7", "viterbi|alpha:0.5|seed:7"),
-        ("--search beam:threshold=2 --beam 3", "beam|beam:3|threshold:2.0"),
-        ("--search beam --n-best 20", "beam|beam:20"),  # a narrower one lists fewer
-        ("--search smc --alpha 0.5", "smc|alpha:0.5|seed:1"),
-        (
-            "--search smc:particles=9,ess=0.1,resampling=residual --alpha 0.25 --seed 3",
-            "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3",
-        ),
-        ("--search mbr --alpha 1", "mbr|alpha:1.0|seed:1|utility:bleu"),
-        (
-            "--search mbr:spread=2.5,utility=chrf,word-reward=-1 --seed 2",
-            "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5",
-        ),
-        ("--search survivors:merge=mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
-        ("--search sweeps:block=2", "sweeps|beam:8|block:2"),
-    ],
-)
+@pytest.mark.parametrize(("options", "signed"), [
+    ("", "viterbi"),
+    ("--alpha 0.5 --seed 7", "viterbi|alpha:0.5|seed:7"),
+    ("--search beam:threshold=2 --beam 3", "beam|beam:3|threshold:2.0"),
+    ("--search beam --n-best 20", "beam|beam:20"),  # a narrower one lists fewer
+    ("--search smc --alpha 0.5", "smc|alpha:0.5|seed:1"),
+    ("--search smc:particles=9,ess=0.1,resampling=residual --alpha 0.25 --seed 3",
+        "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3"),
+    ("--search mbr --alpha 1", "mbr|alpha:1.0|seed:1|utility:bleu"),
+    ("--search mbr:spread=2.5,utility=chrf,word-reward=-1 --seed 2",
+        "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5"),
+    ("--search survivors:merge=mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
+    ("--search sweeps:block=2", "sweeps|beam:8|block:2"),
+])  # fmt: skip
 def test_a_signature_says_the_options_that_decide(options: str, signed: str, world: World) -> None:
     world.ok(f"{DECODE} --summary s.json {options}")
     signature = world.json("s.json")["signature"]
@@ -118,10 +111,7 @@ def test_a_signature_names_lists_models_weights_files_and_documents(
     more = "--pair-scores dev.pairs --scorer own=own:0 --default-weight 0.25"
     here.ok(f"{command} {more} --summary s.json")
     one = here.json("s.json")["signature"]
-    digest, parts = (
-        r"=\w{8}",
-        r"\|k:2\|ctx:1\|lm:lm{0}\|scores:m{0},pairs{0}\|scorers:own{0}",
-    )
+    digest, parts = (r"=\w{8}", r"\|k:2\|ctx:1\|lm:lm{0}\|scores:m{0},pairs{0}\|scorers:own{0}")
     assert re.search(parts.format(digest) + r"\|w:\w{8}\|dw:0.25\|docs:\w{8}\|v:", one)
     here.write("dev.m", here.text("dev.m").replace("-", "", 1))
     here.ok(f"{command} {more} --summary s.json")

@@ -171,9 +171,7 @@ def test_a_log_probability_that_is_missing_is_not_0(world: World, missing: objec
 
     world.write("a.jsonl", answer([-1.0, missing]))
     convert = "convert --kbest a.jsonl --to moses"
-    refused = world.run(convert)
-    assert refused.exit == 3
-    assert "a.jsonl:1: expected a log-probability of every token" in refused.err
+    assert "a.jsonl:1: expected a log-probability of every token" in world.refused(convert, exit=3)
     world.write("a.jsonl", answer([None, -1.0]))  # of the first token no server knows it
     assert "-1" in world.ok(convert).out
 
@@ -230,9 +228,7 @@ def test_a_tuning_offers_the_feature_of_the_defects_that_it_sees(world: World) -
     assert chosen == references
 
 
-def test_numbers_for_candidates_with_a_text_alone_are_refused_by_the_blank_ones(
-    world: World,
-) -> None:
+def test_numbers_for_candidates_with_a_text_alone_are_refused_by_blank_ones(world: World) -> None:
     texts = ["a b", "", "c", "d", "", "e"]
     rows = (f"{i // 2} ||| {text} ||| tm= 1 ||| 1\n" for i, text in enumerate(texts))
     world.write("k", "".join(rows))
@@ -246,13 +242,8 @@ def test_numbers_for_candidates_with_a_text_alone_are_refused_by_the_blank_ones(
 
 def test_what_outputs_of_systems_say_of_their_ends_counts(world: World) -> None:
     for name, texts in (("a", "the ferry leaves at"), ("b", "the ferry leaves at noon today .")):
-        rows = [
-            {"document": "d", "hypothesis": text, "finish_reason": reason}
-            for text, reason in (
-                ("it rains .", "stop"),
-                (texts, "length" if name == "a" else "stop"),
-            )
-        ]
+        ends = {"it rains .": "stop", texts: "length" if name == "a" else "stop"}
+        rows = [{"document": "d", "hypothesis": x, "finish_reason": y} for x, y in ends.items()]
         world.write(name, "".join(json.dumps(row) + "\n" for row in rows))
     found = world.ok("decode --systems a=a --systems b=b --systems c=a --table t.tsv")
     assert found.lines[1] == "the ferry leaves at noon today ."

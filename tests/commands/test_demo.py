@@ -100,10 +100,8 @@ def test_it_ends_with_changed_sentences_and_a_page(shown: tuple[Path, list[str],
     for one in examples:
         texts, t = one["texts"], ids.index(one["document"]) + one["sentence"]
         assert texts["chosen"] == chosen[t] != texts["first"]
-        assert (
-            f"\n{one['document']}, sentence {one['sentence']}\n  before      {chosen[t - 1]}"
-            in text
-        )
+        told = f"\n{one['document']}, sentence {one['sentence']}\n  before      {chosen[t - 1]}"
+        assert told in text
 
 
 def test_shuffling_moves_sentences_within_documents(shown: tuple[Path, list[str], str]) -> None:

@@ -31,9 +31,8 @@ def digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(world: World, candidates: Sequence[Sequence[str]], sources: Sequence[str]) -> None:
-    world.write(
-        "k", [f"{t} ||| {text} ||| F= 0 ||| 0" for t, own in enumerate(candidates) for text in own]
-    )
+    rows = [f"{t} ||| {text} ||| F= 0 ||| 0" for t, own in enumerate(candidates) for text in own]
+    world.write("k", rows)
     world.write("src", sources)
     world.write("docs", ["d"] * len(sources))
 
@@ -68,8 +67,7 @@ def test_without_the_package_a_cure_is_said(world: World, monkeypatch: pytest.Mo
     write(world, [["a", "b"]], ["x"])
     search = "decode --kbest k --docs docs --search mbr:utility=embeddings"
     for command in (search, "check --kbest k --docs docs --source src --embeddings"):
-        found = world.run(command)
-        assert (found.exit, "pip install 'rerank-mt[embeddings]'" in found.err) == (2, True)
+        assert "pip install 'rerank-mt[embeddings]'" in world.refused(command)
     assert "give --source FILE" in world.run("check --kbest k --docs docs --embeddings").err
 
 

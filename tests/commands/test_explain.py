@@ -91,9 +91,8 @@ def test_documents_stand_in_the_order_of_their_numbers(world: World) -> None:
 
 def test_a_place_is_a_document_before_it_is_a_sentence_of_one(world: World) -> None:
     names = ["a", "b:7", "b"]
-    world.write(
-        "t", [json.dumps(choice(n, s, f"{n}", "x", LM0=1.0)) for n in names for s in (0, 12)]
-    )
+    lines = [json.dumps(choice(n, s, f"{n}", "x", LM0=1.0)) for n in names for s in (0, 12)]
+    world.write("t", lines)
     for place, name, sentences in (
         ("a", "a", [0, 12]),
         ("b:7", "b:7", [0, 12]),
@@ -101,9 +100,8 @@ def test_a_place_is_a_document_before_it_is_a_sentence_of_one(world: World) -> N
         ("b:7:0", "b:7", [0]),
     ):
         shown = world.ok(f"explain t {place} --format json").json["shown"]
-        assert [(one["document"], one["sentence"]) for one in shown] == [
-            (name, s) for s in sentences
-        ]
+        expected = [(name, s) for s in sentences]
+        assert [(one["document"], one["sentence"]) for one in shown] == expected
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,8 @@ def test_a_campaign_has_the_documents_that_differ_blind_and_shuffled(two: World)
     assert found["info"]["show_model_names"] is found["info"]["shuffle"] is False
     assert (found["info"]["users"], found["info"]["protocol"]) == (3, "cESA")
     items = [item for document in found["data"] for item in document]
-    assert {item["item_id"] for item in items} == {
-        f"d{d}:{i}" for d in range(12) if d not in (1, 11) for i in (0, 1)
-    }
+    expected = {f"d{d}:{i}" for d in range(12) if d not in (1, 11) for i in (0, 1)}
+    assert {item["item_id"] for item in items} == expected
     orders = {tuple(item["tgt"]) for item in items}
     assert orders == {("baseline", "ours"), ("ours", "baseline")}
     for document in found["data"]:

@@ -14,13 +14,7 @@ from rerank.registry import SCORERS
 
 PEKING = "北京大学\tPeking University", "北京\tBeijing"
 MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
-    "parts-of-chinese-text": (
-        "他去了北京大学。",
-        PEKING[:1],
-        "",
-        "He is at the Peking University.",
-        0,
-    ),
+    "parts-of-chinese-text": ("他去了北京大学。", PEKING[:1], "", "He is at Peking University.", 0),
     "translation-missed": ("他去了北京大学。", PEKING[:1], "", "He is at Beijing University.", 1),
     "longest-first": ("他在北京大学。", PEKING[::-1], "", "At Peking University", 0),
     "shorter-one-elsewhere": ("北京的北京大学", PEKING, "", "At Peking University", 1),
@@ -43,7 +37,7 @@ MATCHES = {  # source, glossary, keys, candidate, and how many terms it misses
     "endings-missed": ("с городами", ("город\tcity",), ",inflection=yes", "the town", 1),
     "endings-as-they-are": ("с городами", ("город\tcity",), ",inflection=no", "", 0),
     "endings-of-short-words": ("ab", ("a\tx", "ab\tcat"), ",inflection=yes", "cats", 1),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MATCHES)
@@ -54,10 +48,8 @@ def test_terms_are_matched_as_the_rules_say(name: str, world: World) -> None:
     world.write("k", [f"0 ||| {text} ||| x= 0 ||| 0", "1 ||| x ||| x= 0 ||| 0"])
     command = f"score --kbest k --no-docs one --source src --glossary terms{keys} --out o"
     world.ok(command)
-    assert [line.split(" ||| ")[2] for line in world.lines("o")] == [
-        f"x= 0 glossary= {-missed}",
-        "x= 0 glossary= 0",
-    ]
+    expected = [f"x= 0 glossary= {-missed}", "x= 0 glossary= 0"]
+    assert [line.split(" ||| ")[2] for line in world.lines("o")] == expected
 
 
 def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: World) -> None:
@@ -72,14 +64,10 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     systems = " ".join(f"--systems {name}={file}" for name, file in files.items())
     command = f"decode {systems} --no-docs one"
     assert world.ok(command).lines[0] == "Lee sleeps in the large bed of his old house every night"
-    run = world.ok(
-        f"{command} --source src --glossary terms --summary s.json --strict --allow unused-term"
-    )
-    assert run.lines == [
-        "Li sleeps in the large bed of his old house every night",
-        "a cat",
-        "Rod , too",
-    ]
+    words = f"{command} --source src --glossary terms --summary s.json --strict --allow unused-term"
+    run = world.ok(words)
+    expected = ["Li sleeps in the large bed of his old house every night", "a cat", "Rod , too"]
+    assert run.lines == expected
     assert "and 10 times glossary" in run.err
     assert (
         "glossary: 3 of 4 terms found, in the choices of 2 of 3 sentences and terms, in any "
@@ -96,9 +84,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     ]
     terms = [dict(zip(names, one, strict=True)) for one in rows]
     assert found == {"sentences": 3, "kept": 2, "possible": 2, "terms": terms}
-    world.write(
-        "ref", ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
-    )
+    content = ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
+    world.write("ref", content)
     documents = rerank.read(systems=files, side={"source": "src"}, no_docs="each")
     world.write("own", world.lines("terms")[:3])
     results = rerank.choose(documents, glossary="own")
@@ -107,9 +94,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     assert kept == [[("李", "Li", True)], [("猫", "cat", True)], [("罗德", "Rhode|Rhodes", False)]]
     world.ok(f"{command[:-4]} each --source src --glossary terms --trace t --out o")
     explained = world.ok("explain t --format json").json
-    assert explained["terms"] == {
-        f"{d}": {"kept": n, "missed": 1 - n} for d, n in enumerate([1, 1, 0])
-    }
+    counts = {f"{d}": {"kept": n, "missed": 1 - n} for d, n in enumerate([1, 1, 0])}
+    assert explained["terms"] == counts
     assert explained["missed"] == [["罗德", "Rhode|Rhodes", 1]]
     rows_of = [line.split() for line in world.ok("explain t").out.splitlines()]
     assert ["all", "documents", "2", "1"] in rows_of
@@ -129,9 +115,8 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
 def tunable(world: World) -> World:
     """Ten sentences of two candidates; the first one, which LM0 prefers, has no `light`."""
     texts = ["the lamp is lit", "the light is lit"]
-    world.write(
-        "k", [f"{t} ||| {x} ||| LM0= {-k} ||| 0" for t in range(10) for k, x in enumerate(texts)]
-    )
+    content = [f"{t} ||| {x} ||| LM0= {-k} ||| 0" for t in range(10) for k, x in enumerate(texts)]
+    world.write("k", content)
     world.write("src", ["Lampe"] * 10)
     world.write("ref", [texts[0]] * 5 + [texts[1]] * 5)
     world.write("terms", ["Licht\tlight"])

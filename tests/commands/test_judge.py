@@ -119,24 +119,19 @@ def test_passages_are_judged_as_one_text(world: World, stub: JudgeStub) -> None:
 
 
 @pytest.mark.parametrize("name", [*FAULTS, "cut", "none"])
-def test_an_answer_that_cannot_be_read_is_no_judgement(
-    name: str, world: World, stub: JudgeStub
-) -> None:
+def test_an_unreadable_answer_is_no_judgement(name: str, world: World, stub: JudgeStub) -> None:
     said = judged(world, stub.url(name))
     assert [*itertools.chain(*values(world))] == [0.0] * 9
     assert "read and were asked for again: 9, 9 of them in vain: document" in said
     assert stub.asked.total() == 18
     judged(world, stub.url(name))
     assert stub.asked.total() == 18
-    dear = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},before=1")
-    assert dear.exit == 1
-    assert "sentence 0 (counted from 0): expected an answer as asked" in dear.err
+    refused = world.refused(f"{ASKED} --scorer j=judge:{stub.url(name)},before=1", exit=1)
+    assert "sentence 0 (counted from 0): expected an answer as asked" in refused
 
 
 @pytest.mark.parametrize("form", ["grade", "pair"])
-def test_prose_is_no_judgement_whatever_its_first_token(
-    form: str, world: World, stub: JudgeStub
-) -> None:
+def test_prose_is_no_judgement_by_its_first_token(form: str, world: World, stub: JudgeStub) -> None:
     """The server states that prose begins with A, with log-probabilities of letters."""
     said = judged(world, f"{stub.url('prose')},form={form}")
     assert "in vain: document" in said
@@ -147,10 +142,9 @@ def test_a_run_ends_where_nothing_can_be_read(world: World, stub: JudgeStub) -> 
     world.draw()
     world.write("dev.src", world.text("dev.docs"))
     command = ASKED.replace("w.ini", "start.json")
-    found = world.run(f"{command} --scorer j=judge:{stub.url('cut')},parallel=2")
-    assert found.exit == 1
-    assert "none of 40 answers can be read, the last one was cut off; give tokens=N" in found.err
-    assert "give tokens=N; its 4" in found.err
+    found = world.refused(f"{command} --scorer j=judge:{stub.url('cut')},parallel=2", exit=1)
+    assert "none of 40 answers can be read, the last one was cut off; give tokens=N" in found
+    assert "give tokens=N; its 4" in found
     assert stub.asked.total() <= 42
     stub.asked.clear()
     world.ok(f"{command} --scorer j=judge:{stub.url()},tokens=99")  # those that were cut, again
@@ -164,9 +158,7 @@ def test_a_number_may_have_a_frame(name: str, world: World, stub: JudgeStub) -> 
     assert values(world) == [[opinion(x) for x in texts] for texts in TEXTS]
 
 
-def test_one_unread_answer_leaves_a_sentence_to_the_other_features(
-    world: World, stub: JudgeStub
-) -> None:
+def test_one_unread_answer_leaves_0_to_its_sentence(world: World, stub: JudgeStub) -> None:
     """All candidates of the sentence have 0; those of the other sentences have their ratings."""
     stub.unread = "it lights"
     judged(world, stub.url())
@@ -206,9 +198,9 @@ def test_what_was_answered_before_a_fault_is_not_asked_again(
     name: str, world: World, stub: JudgeStub
 ) -> None:
     stub.until = 5
-    found = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},retries=0,parallel=1")
-    assert found.exit == 1
-    assert "its 5 answers so far are kept" in found.err
+    assert "its 5 answers so far are kept" in world.refused(
+        f"{ASKED} --scorer j=judge:{stub.url(name)},retries=0,parallel=1", exit=1
+    )
     assert "j: 4 answers of toy (rating) in" in judged(world, stub.url())
 
 
@@ -279,9 +271,7 @@ def test_without_totals_the_best_texts_are_those_that_agree(world: World, stub: 
     assert asked == {outputs["b"], outputs["c"]}
 
 
-def test_equal_texts_are_asked_about_once_and_alone_not_at_all(
-    world: World, stub: JudgeStub
-) -> None:
+def test_equal_texts_are_asked_about_once_alone_never(world: World, stub: JudgeStub) -> None:
     texts = [(0, "ab"), (0, "ab"), (1, "ab"), (2, "c"), (3, "c"), (3, "d")]
     features = "LM0= 0 TM0= 0 0 WP0= 0 ||| 0"
     world.write("dev.kbest", [f"{t} ||| {text} ||| {features}" for t, text in texts])
@@ -292,9 +282,7 @@ def test_equal_texts_are_asked_about_once_and_alone_not_at_all(
         assert values(world)[0] == [0, 0]
 
 
-def test_passes_are_questions_of_their_own_and_their_noise_is_said(
-    world: World, stub: JudgeStub
-) -> None:
+def test_passes_are_own_questions_and_their_noise_is_said(world: World, stub: JudgeStub) -> None:
     said = judged(world, f"{stub.url()},passes=3")
     assert stub.asked.total() == 27
     assert {json.loads(q)["temperature"] for q in stub.asked} == {1.0}
@@ -344,22 +332,16 @@ def test_a_ranking_names_each_label_once(text: str, found: list[float] | None) -
     assert FORMS["ranking"].read(text, 3) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "penalty"),
-    [
-        ('{"errors": []}', 0.0),
-        (
-            '{"errors": [{"span": "x", "category": "Punctuation", "severity": " Minor"}]}',
-            0.1,
-        ),
-        ('{"errors": [{"span": "x", "category": "accuracy", "severity": "critical"}]}', 25.0),
-        ('{"errors": [{"span": "x", "category": "accuracy", "severity": "awful"}]}', None),
-        ('{"errors": [{"span": "x", "severity": "major"}]}', None),
-        ('{"errors": {}}', None),
-        ('{"errors": [1]}', None),
-        ("no errors", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "penalty"), [
+    ('{"errors": []}', 0.0),
+    ('{"errors": [{"span": "x", "category": "Punctuation", "severity": " Minor"}]}', 0.1),
+    ('{"errors": [{"span": "x", "category": "accuracy", "severity": "critical"}]}', 25.0),
+    ('{"errors": [{"span": "x", "category": "accuracy", "severity": "awful"}]}', None),
+    ('{"errors": [{"span": "x", "severity": "major"}]}', None),
+    ('{"errors": {}}', None),
+    ('{"errors": [1]}', None),
+    ("no errors", None),
+])  # fmt: skip
 def test_errors_are_weighed_as_mqm(text: str, penalty: float | None) -> None:
     errors = errors_of(text)
     assert (None if errors is None else sum(e.penalty for e in errors)) == penalty

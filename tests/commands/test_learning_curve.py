@@ -60,9 +60,8 @@ def test_a_resumed_training_keeps_the_lines_up_to_its_state(texts: World) -> Non
     before = texts.lines("curve.tsv")
     texts.write("curve.tsv", [*before, "99999\t9\t9\t9\t9\t9\twords"])
     texts.write("other.tsv", "update\tsomething\n")
-    refused = texts.run(command.replace("curve.tsv", "other.tsv"), "--resume")
-    assert refused.exit == 3
-    assert "other.tsv:1: expected the learning curve of the interrupted run" in refused.err
+    refused = texts.refused(command.replace("curve.tsv", "other.tsv"), "--resume", exit=3)
+    assert "other.tsv:1: expected the learning curve of the interrupted run" in refused
     assert texts.text("other.tsv") == "update\tsomething\n"
     texts.ok(command, "--resume")
     assert texts.lines("curve.tsv")[: len(before)] == before

@@ -130,16 +130,10 @@ def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World)
 def test_contrasts_are_scored_one_by_one(world: World, model_folders: Folders) -> None:
     rng = np.random.default_rng(3)
     sentences = iter(drawn(200)[0])
-    items = [
-        (
-            [next(sentences) for _ in range(int(rng.integers(0, 4)))],
-            [next(sentences) for _ in range(int(rng.integers(2, 4)))],
-        )
-        for _ in range(15)
-    ]
-    world.write(
-        "text", [json.dumps({"context": c, "right": v[0], "wrong": v[1:]}) for c, v in items]
-    )
+    lengths = [(rng.integers(0, 4), rng.integers(2, 4)) for _ in range(15)]
+    items = [[[next(sentences) for _ in range(n)] for n in own] for own in lengths]
+    content = [json.dumps({"context": c, "right": v[0], "wrong": v[1:]}) for c, v in items]
+    world.write("text", content)
     names = ("rnnlm", "adclm", "hrnnlm")
     found = evaluated(world, "contrastive", {name: model_folders[name] for name in names})
     for name, model in zip(names, found["models"], strict=True):
@@ -239,9 +233,8 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
         patch.setattr("lm.comparisons.TOKENS", 1)
         assert evaluated(world, "coherence --permutations 10", lms)["models"] == models
     comparisons = found["comparisons"]
-    assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == [
-        *(("for", "against", 1.0), ("alone", "against", 0.5), ("for", "alone", 0.5))
-    ]
+    expected = [*(("for", "against", 1.0), ("alone", "against", 0.5), ("for", "alone", 0.5))]
+    assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == expected
     assert {own["p_documents"] for own in comparisons} == {2.0**-11}
     assert {own["z"] for own in comparisons} == {None}
     write(world, [[*LETTERS[k : k + 4]] for k in (0, 1, 2) * 3])
@@ -483,15 +476,11 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
         return [json.loads(line) for line in world.lines("out")]
 
     assert items("--context 1") == [
-        {
-            **{"id": "x:2", "context": ["the lamp is lit café"], "right": "it burns"},
-            **{"wrong": ["she burns"], "phenomenon": "pronouns", "pronoun": "it"},
-        },
-        {
-            **{"id": "x:3", "context": ["it burns"], "right": "i see him"},
-            **{"wrong": ["i see them", "i see he"], "phenomenon": "pronouns", "pronoun": "him"},
-        },
-    ]
+        {**{"id": "x:2", "context": ["the lamp is lit café"], "right": "it burns"},
+            **{"wrong": ["she burns"], "phenomenon": "pronouns", "pronoun": "it"}},
+        {**{"id": "x:3", "context": ["it burns"], "right": "i see him"},
+            **{"wrong": ["i see them", "i see he"], "phenomenon": "pronouns", "pronoun": "him"}},
+    ]  # fmt: skip
     assert "café" in world.text("out")
     assert [own["context"] for own in items("--context 0")] == [[], []]
     assert items()[1]["context"] == reference[:2]

@@ -85,18 +85,11 @@ def test_bags_of_words_are_measured_per_word_and_not_as_perplexity(text: World) 
     assert measured(text, "--document-cache 0.2") != found
 
 
-@pytest.mark.parametrize(
-    ("model", "shape", "options", "said"),
-    [
-        ("rnnlm", {"head": "self-normalised"}, "", "scores of this model are not normalised: "),
-        (
-            "dclm-recurrence",
-            {},
-            "--relations text.relations",
-            "given --relations: not a perplexity",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("model", "shape", "options", "said"), [
+    ("rnnlm", {"head": "self-normalised"}, "", "scores of this model are not normalised: "),
+    ("dclm-recurrence", {}, "--relations text.relations",
+        "given --relations: not a perplexity"),
+])  # fmt: skip
 def test_what_makes_figures_no_perplexity_is_said(
     model: str, shape: dict[str, Any], options: str, said: str, text: World
 ) -> None:

@@ -17,9 +17,15 @@ from support.world import DECODE, TUNE, World
 
 QE = f"command:'{sys.executable} -IS qe.py'"
 ASKED = DECODE + " --source dev.src --default-weight 1"
-LOGGED = ESTIMATOR.replace(
-    "        item =", "        print(line, end='', file=open('asked', 'a'))\n        item ="
-)
+
+
+def logged(program: str) -> str:
+    """The program, which writes what it is asked into a file."""
+    log = "        print(line, end='', file=open('asked', 'a'))\n        item ="
+    return program.replace("        item =", log)
+
+
+LOGGED = logged(ESTIMATOR)
 
 
 def asked(world: World) -> list[dict[str, object]]:
@@ -77,11 +83,8 @@ def test_requests_have_what_is_around_and_equal_ones_are_asked_once(world: World
     first = {"source": "la lampe", "candidates_before": [], "sources_before": []}
     requests = asked(world)
     assert {**first, "sources_after": ["elle luit"], "candidate": "a lamp burns"} in requests
-    pair = {
-        "candidates_before": ["a lamp burns"],
-        "sources_before": ["la lampe"],
-        "sources_after": [],
-    }
+    pair = {"candidates_before": ["a lamp burns"], "sources_before": ["la lampe"]}
+    pair |= {"sources_after": []}
     assert {"source": "elle luit", **pair, "candidate": "it lights"} in requests
     assert len(requests) == len({json.dumps(one) for one in requests}) == 2 + 6 + 2 + 4
     world.ok(f"{ASKED} --scorer qe={QE},window=2 --top 1")
@@ -108,9 +111,8 @@ def test_answers_are_cached_by_the_name_and_the_version_of_the_program(world: Wo
 
 
 def test_the_answers_before_a_fault_are_not_asked_again(world: World) -> None:
-    world.write(
-        "qe.py", LOGGED.replace("    else", "        if 'bar' in line: sys.exit(1)\n    else")
-    )
+    rows = LOGGED.replace("    else", "        if 'bar' in line: sys.exit(1)\n    else")
+    world.write("qe.py", rows)
     command = f"{ASKED} --scorer qe={QE},batch=2"
     assert "its 6 answers so far are in the cache" in world.run(command).err
     asked(world)
@@ -133,9 +135,8 @@ def test_weights_state_the_program_its_version_and_the_digest(world: World) -> N
     world.ok(f"{TUNE} --select none --source dev.src --scorer qe={QE},window=2")
     stated = json.loads(world.text("tuned.json"))["provenance"]["scorers"]["qe"]
     assert (stated["program"], stated["version"], stated["window"]) == ("toy", "1", 2)
-    found = world.ok(
-        f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
-    )
+    words = f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
+    found = world.ok(words)
     assert f"scorers:qe={stated['digest'][:8]}|" in found.err
 
 
@@ -171,22 +172,14 @@ METRIC = ESTIMATOR.replace(
 
 
 def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> None:
-    world.write(
-        "m.py",
-        METRIC.replace(
-            "        item =", "        print(line, end='', file=open('asked', 'a'))\n        item ="
-        ),
-    )
+    world.write("m.py", logged(METRIC))
     m = QE.replace("qe.py", "m.py")
     command = f"{TUNE} --select none --objective m"
     found = world.ok(f"{command} --metric m={m} --source dev.src")
     assert "--metric m=command: 9 answers of toy 1 in" in found.err
     requests = asked(world)
-    assert {
-        "references": ["the lamp is lit"],
-        "source": "la lampe",
-        "candidate": "a lamp burns",
-    } in requests
+    asked_for = {"references": ["the lamp is lit"], "source": "la lampe"}
+    assert {**asked_for, "candidate": "a lamp burns"} in requests
     assert (len(requests), "source" in requests[0]) == (9, True)
     assert re.search(
         r"m -?[\d.]+ \(rerank\|metric:m\|program:toy 1=[0-9a-f]{8}\|nrefs:1\|", found.err
@@ -208,16 +201,11 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
 
 def test_evaluate_has_the_values_and_tests_of_a_program_as_of_a_file(world: World) -> None:
     texts = [f"{word} {n}" for n in range(12) for word in ("lamp", "bridge")]
-    names = {
-        "ref": texts,
-        "src": texts,
-        "base": ["a lamp"] * 24,
-        "ours": ["the lamp"] * 9 + texts[9:],
-    }
+    names = {"ref": texts, "src": texts}
+    names |= {"base": ["a lamp"] * 24, "ours": ["the lamp"] * 9 + texts[9:]}
     for name, lines in {**names, "docs": [f"d{n // 2}" for n in range(24)]}.items():
         world.write(name, lines)
-    log = "        print(line, end='', file=open('asked', 'a'))\n        item ="
-    world.write("m.py", METRIC.replace("        item =", log).replace("/ 100", "/ 64"))
+    world.write("m.py", logged(METRIC).replace("/ 100", "/ 64"))
     files = "evaluate --docs docs --ref ref --source src --format json"
     both = f"{files} --baseline base ours"
     m = QE.replace("qe.py", "m.py")
@@ -247,8 +235,7 @@ def test_evaluate_has_the_values_and_tests_of_a_program_as_of_a_file(world: Worl
 def test_a_program_s_utility_is_that_of_the_same_numbers_in_a_file(world: World) -> None:
     utility = "abs(len(item['candidate']) - len(item['reference'])) + len(item.get('source', ''))"
     code = ESTIMATOR.replace('len(item.get("source", "")) - len({*words}) ** 2', f"3 - {utility}")
-    log = "        print(line, end='', file=open('asked', 'a'))\n        item ="
-    world.write("u.py", code.replace("        item =", log))
+    world.write("u.py", logged(code))
     program = f"command:{sys.executable} -IS u.py"
     lists: dict[str, list[str]] = {}
     for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest")):

@@ -34,13 +34,10 @@ OUTPUTS = {  # of other tools: lines before and after, those of the numbers 1, 2
     "json-list": ('{\n"mean": {},\n"scores": [\n', "{},\n", "10]}"),
     "kenlm-words": ("", "a=3 2 -1\tTotal: {} OOV: 0\n", ""),
     "kenlm-sentences": ("", "Total: {} OOV: 1\n", "OOVs:\t9\n"),
-    "srilm": (
-        "",
-        "a lamp\n1 sentences, 2 words, 0 OOVs\n0 zeroprobs, logprob= {} ppl= 3 ppl1= 4\n\n",
-        "",
-    ),
+    "srilm": ("",
+        "a lamp\n1 sentences, 2 words, 0 OOVs\n0 zeroprobs, logprob= {} ppl= 3 ppl1= 4\n\n", ""),
     "json-mean": ('{"mean_score": 5, "scores": [', "{}, ", "10]}"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("tool", OUTPUTS)
@@ -65,9 +62,8 @@ def test_a_message_says_how_to_make_scores_of_an_output(tool: str, world: World)
 )
 def test_lines_with_more_than_a_number_are_refused(line: str, world: World) -> None:
     world.write("numbers", [line.format(n) for n in range(1, 10)])
-    refused = world.run(f"{SCORE} --scores s=numbers")
-    assert refused.exit == 3
-    assert "; write its numbers alone, one on each line, as -0.41" in refused.err
+    refused = world.refused(f"{SCORE} --scores s=numbers", exit=3)
+    assert "; write its numbers alone, one on each line, as -0.41" in refused
 
 
 def test_tuning_reads_scores_in_files_again_and_names_them_by_their_digests(world: World) -> None:

@@ -81,8 +81,7 @@ def test_learning_again_gives_the_same_files(kind: str, world: World) -> None:
         ({"shards": []}, "found other tensors; learn it again"),
     ):
         world.write("model/topics.json", json.dumps(content | change))
-        refused = world.run(f"{LABEL} text")
-        assert (refused.exit, message in refused.err) == (3, True), refused.err
+        assert message in world.refused(f"{LABEL} text", exit=3)
 
 
 def test_a_model_with_topics_is_trained_and_keeps_them(kind: str, world: World) -> None:
@@ -104,5 +103,4 @@ def test_an_extra_is_named(command: str, world: World, monkeypatch: pytest.Monke
     world.run(command.replace("--out model", "--out first"))  # imports what is to be replaced
     without = lambda name: None if name == "sklearn" else find_spec(name)  # noqa: E731
     replaced_everywhere(monkeypatch, find_spec, without)
-    refused = world.run(command)
-    assert (refused.exit, "pip install 'rerank-mt[topics]'" in refused.err) == (2, True)
+    assert "pip install 'rerank-mt[topics]'" in world.refused(command)

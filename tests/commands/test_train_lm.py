@@ -169,10 +169,8 @@ def test_the_folder_holds_the_model_of_the_best_validation(world: World) -> None
     header, *rows = (line.split("\t") for line in world.lines("curve.tsv"))
     best = min((dict(zip(header, row, strict=True)) for row in rows), key=perplexity_of)
     about: Any = saved.about
-    assert (f"{about['valid_perplexity']:.6g}", about["update"]) == (
-        f"{perplexity_of(best):.6g}",
-        int(best["update"]),
-    )
+    expected = (f"{perplexity_of(best):.6g}", int(best["update"]))
+    assert (f"{about['valid_perplexity']:.6g}", about["update"]) == expected
     assert len(rows) > 1
     assert measured(world)["perplexity"] == pytest.approx(about["valid_perplexity"], rel=1e-6)
 
@@ -275,9 +273,8 @@ def test_a_head_that_is_not_normalised_states_its_error(world: World) -> None:
         assert found["perplexity"] == pytest.approx(about["valid_perplexity"], rel=1e-6)
         score = f"score --kbest dev.kbest --docs dev.docs --lm lm={out} --out scored"
         mean, sd = about["log_z"].values()
-        assert f"scores are not normalised: log Z {mean:.3f} ± {sd:.3f} a word" in (
-            world.ok(score).err
-        )
+        told = f"scores are not normalised: log Z {mean:.3f} ± {sd:.3f} a word"
+        assert told in world.ok(score).err
     assert "log_z" not in trained(world, "--model codclm", "plain").about
     assert not [name for name in measured(world, out="plain") if name.startswith("log_z")]
 
@@ -317,10 +314,8 @@ def test_a_reversed_reading_is_that_of_the_reversed_text(
     assert one.vocabulary == other.vocabulary
     assert measured(world, out="one", text="forth") == measured(world, out="other", text="back")
     said = told(world, f"--model codclm {option}", TRAIN.replace("--out lm", "--out again"))[0]
-    assert ("from right to left" in said, "from the last" in said) == (
-        option == "--backward",
-        option != "--backward",
-    )
+    expected = (option == "--backward", option != "--backward")
+    assert ("from right to left" in said, "from the last" in said) == expected
 
 
 def test_data_files_of_ji_et_al_train_the_model_of_blank_lines(world: World) -> None:
@@ -380,9 +375,8 @@ def test_passages_are_measured_by_their_last_sentences(world: World) -> None:
     own = documents_of(world.lines("valid.txt"))
     pairs = [tuple(one[t : t + 2]) for one in own for t in (0, 2)]
     nats = -sum(log_p(pair, 1) for pair in pairs)
-    assert saved.about["valid_perplexity"] == pytest.approx(
-        np.exp(nats / (5 * len(pairs))), rel=1e-4
-    )
+    expected = pytest.approx(np.exp(nats / (5 * len(pairs))), rel=1e-4)
+    assert saved.about["valid_perplexity"] == expected
     assert saved.about["passages"] == 2
 
 
@@ -395,9 +389,8 @@ def test_the_help_says_the_values_of_the_strong_recipe(world: World) -> None:
         entry = re.search(pattern, text, re.DOTALL | re.MULTILINE)
         shown = {True: "tied"}.get(value, value) if isinstance(value, bool) else value
         assert entry is not None, name
-        assert " ".join(entry[1].split()) == (
-            f"{shown:g}" if isinstance(shown, float) else str(shown)
-        )
+        expected = f"{shown:g}" if isinstance(shown, float) else str(shown)
+        assert " ".join(entry[1].split()) == expected
 
 
 def test_a_folder_that_another_run_writes_is_refused_until_that_run_has_ended(world: World) -> None:
@@ -508,13 +501,11 @@ def test_a_channel_is_the_model_of_exchanged_sides_and_is_scored_as_one(world: W
     assert chan.digest == hand.digest
     assert (chan.about["reverse"], "reverse" in hand.about) == (True, False)
     assert chan.about["data"] == hand.about["data"]
-    world.write(
-        "c.kbest", ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"]
-    )
+    content = ["0 ||| it is red ||| LM0= 0 ||| 0", "0 ||| it is blue ||| LM0= 0 ||| 0"]
+    world.write("c.kbest", content)
     world.write("c.source", ["das ist rot"])
     score = "score --kbest c.kbest --no-docs one --source c.source --out - -q --lm"
-    refused = world.run(f"{score} chan=chan")
-    assert (refused.exit, ",reverse=yes behind the folder" in refused.err) == (2, True)
+    assert ",reverse=yes behind the folder" in world.refused(f"{score} chan=chan")
     world.ok(f"{score} chan=chan,reverse=yes")
 
 
@@ -588,9 +579,8 @@ def test_models_of_pieces_warn_of_texts_in_another_script(world: World) -> None:
 
 def test_what_needs_words_refuses_pieces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     trained(world, "--model codclm --tokenizer bpe:280")
-    found = world.run("perplexity --lm lm valid.txt --duplicate-last-word")
-    assert found.exit == 2
-    assert "lm predicts subword pieces" in found.err
+    refused = world.refused("perplexity --lm lm valid.txt --duplicate-last-word")
+    assert "lm predicts subword pieces" in refused
     monkeypatch.setattr("rerank.runs.texts.find_spec", lambda name: None)
     found = world.run(f"{TRAIN} --model codclm --tokenizer bpe:280")
     assert found.exit == 2

@@ -90,9 +90,8 @@ def test_weights_below_the_first_hypotheses_ask_for_older_weights(extracted: Wor
     extracted.write("features.dat", features)
     extracted.write("scores.dat", scores)
     found = extracted.ok(MOSES)
-    assert (
-        "than their first hypotheses; give the weights that made the lists with --init" in found.err
-    )
+    told = "than their first hypotheses; give the weights that made the lists with --init"
+    assert told in found.err
     verdict = "output against first candidates, held out: worse, significant in BLEU"
     written = extracted.json("out.json")["provenance"]["verdict"]
     assert re.fullmatch(rf"{verdict} \(BLEU -[0-9.]+, p (0\.0[0-9]{2}|< 0\.001)\)", written)
@@ -116,9 +115,8 @@ def test_the_bleu_reported_is_of_the_weights(extracted: World, start: str, selec
         in found.err
     )
     if "json" in start:
-        assert (
-            f", start {bleu_by_hand(extracted, 'start.json'):.2f} (" in found.err.splitlines()[-1]
-        )
+        told = f", start {bleu_by_hand(extracted, 'start.json'):.2f} ("
+        assert told in found.err.splitlines()[-1]
     assert ("selection" in made(extracted)) == (select == "cv")
     assert made(extracted)["statistics"] == "Moses' extractor"
     assert made(extracted)["tuned"] == ["LM0", "TM0_0", "TM0_1"]
@@ -194,9 +192,8 @@ def test_a_moses_ini_keeps_all_but_its_weights(extracted: World) -> None:
     )
     old, new = INI.splitlines(), extracted.lines("tuned.ini")
     assert new.pop(3) == f"# alpha: {extracted.json('out.json')['alpha']}"
-    assert [line for n, line in enumerate(new) if n not in (5, 6)] == [
-        line for n, line in enumerate(old) if n not in (5, 6)
-    ]
+    expected = [line for n, line in enumerate(old) if n not in (5, 6)]
+    assert [line for n, line in enumerate(new) if n not in (5, 6)] == expected
     assert new[5] == f"LM0= {dense(extracted)['LM0'][0]} # of words"
     assert new[6] == f"TM0= {' '.join(map(str, dense(extracted)['TM0']))}"
 

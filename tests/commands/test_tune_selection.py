@@ -84,9 +84,8 @@ def tuned_without(world: World, document: str, *options: str) -> Floats:
     lists = Lists(world)
     kept = [t for t, name in enumerate(lists.docs) if name != document]
     rows = [line.partition(" ") for line in world.lines("dev.kbest")]
-    world.write(
-        "rest.kbest", [f"{kept.index(int(t))} {row}" for t, _, row in rows if int(t) in kept]
-    )
+    content = [f"{kept.index(int(t))} {row}" for t, _, row in rows if int(t) in kept]
+    world.write("rest.kbest", content)
     world.write("rest.docs", [lists.docs[t] for t in kept])
     world.write("rest.ref", [lists.references[t] for t in kept])
     words = "tune-mert --kbest rest.kbest --docs rest.docs --ref rest.ref --out rest.json"
@@ -201,9 +200,8 @@ def test_shares_are_judged_on_others(world: World, seed: int, start: str, length
     mean = np.mean(directions, axis=0)
     expected = lists.towards(anchor(everything), mean, SHARES[chosen], everything)
     weights = np.array(columns(world))
-    assert weights / np.abs(weights).sum() == pytest.approx(
-        expected / np.abs(expected).sum(), rel=1e-6
-    )
+    truth = pytest.approx(expected / np.abs(expected).sum(), rel=1e-6)
+    assert weights / np.abs(weights).sum() == truth
     last, one = found.err.splitlines()[-1], selection["chosen"]
     value = f"{one['held_out']:.2f} ± {one['error']:.2f}"
     assert last.startswith(f"held out: corpus BLEU {selection['choice']['held_out']:.2f} ± ")
@@ -390,9 +388,8 @@ def test_new_features_that_gain_nothing_are_tuned_with_others(world: World) -> N
     start, new, *others = made(world)["selection"]["candidates"]
     assert new["difference"] <= 0
     assert [start, *(one for one in others if not one["new"])] == without
-    assert [(one["share"], one["new"]) for one in others] == [
-        (share, new) for share in SHARES[1:] for new in (False, True)
-    ]
+    expected = [(share, new) for share in SHARES[1:] for new in (False, True)]
+    assert [(one["share"], one["new"]) for one in others] == expected
     assert "tuned alone, which is no gain: shares are tried with and without them\n" in found.err
     assert re.search(r"\n  0.05  +\d.*\n  new 0.05  +\d", found.err)
     assert dense(world)["new"] == (0.0,)

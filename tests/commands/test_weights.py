@@ -23,13 +23,10 @@ Names= 0.2 0.2
 """
 # name: (content, weights, part of the warnings)
 READ: dict[str, tuple[str, dict[str, list[float]], str]] = {
-    "rescore.ini": (
-        "# by hand\n\n[weight]\nLM0= 0.5\nTM0= 1 -2 # two\ntag_a= 3\n", {**LM_TM, "tag_a": [3]}, ""
-    ),
-    "moses.ini": (
-        "[input-factors]\n0\n[feature]\nKENLM name=LM0 order=5\n[weight] # tuned\n"
-        "LM0= 0.5\nTM0= 1 -2\n[other]\nx\n", LM_TM, "",
-    ),
+    "rescore.ini": ("# by hand\n\n[weight]\nLM0= 0.5\nTM0= 1 -2 # two\ntag_a= 3\n",
+        {**LM_TM, "tag_a": [3]}, ""),
+    "moses.ini": ("[input-factors]\n0\n[feature]\nKENLM name=LM0 order=5\n[weight] # tuned\n"
+        "LM0= 0.5\nTM0= 1 -2\n[other]\nx\n", LM_TM, ""),
     "run1.dense": ("LM0= 0.5\nTM0= 1\nTM0= -2\n", LM_TM, ""),
     "cdec and kbmira": ("LM0 0.5\nTM0 1 -2\ntag_a 3\n", {**LM_TM, "tag_a": [3]}, ""),
     "blanks around =": ("LM0 = 0.5\nTM0 = 1 -2\n", LM_TM, ""),
@@ -43,27 +40,20 @@ READ: dict[str, tuple[str, dict[str, list[float]], str]] = {
         "1 0.5 -1\n0 0 -2\n1 1 1\n", {"F0": [1], "F1": [0.5], "F2": [-1]},
         "1 x init.opt of Moses' mert; its start weights are read, and not its ranges, first at w:1",
     ),
-    **{
-        f"no init.opt, {text!r}": (
-            text, {f"F{i}": [float(v)] for i, v in enumerate(text.split())}, "!init.opt"
-        )
-        for text in ("1\n0\n2\n", "1 2\n3 1\n2 2\n", "1 2\n0 0\n1\n")
-    },
-    "components that are never tuned": (
-        SHOWN, {"LM0": [0.5], "TM0": [0.2, 0.1]}, "2 x UNTUNEABLECOMPONENT, left out, as k-best"
-    ),
+    **{f"no init.opt, {text!r}": (text, {f"F{i}": [float(v)] for i, v in enumerate(text.split())},
+        "!init.opt") for text in ("1\n0\n2\n", "1 2\n3 1\n2 2\n", "1 2\n0 0\n1\n")},
+    "components that are never tuned": (SHOWN, {"LM0": [0.5], "TM0": [0.2, 0.1]},
+        "2 x UNTUNEABLECOMPONENT, left out, as k-best"),
     "moses -show-weights": ("LM0= 0.5\nU0 UNTUNEABLE\n", {"LM0": [0.5]}, "never tuned"),
     "functions that are never tuned": (
         UNTUNED, {"LM0": [0.5], "WordPenalty0": [-1], "Distortion0": [0.2]},
         "2 x weight of a feature that is never tuned, left out, as k-best lists leave it out, firs",
     ),
-    "a file of sparse weights": (
-        "[weight-file]\nsparse\n[weight]\nLM0= 1\nx_a= 2\n", {"LM0": [1], "x_a": [2], "x_b": [-1]},
-        "1 x weight in [weight] and in the file of [weight-file]; that of [weight] is used: x_a",
-    ),
-    "a file of sparse weights alone": (
-        "[x]\n1\n[weight-file]\nsparse\n", {"x_a": [0.5], "x_b": [-1]}, "",
-    ),
+    "a file of sparse weights": ("[weight-file]\nsparse\n[weight]\nLM0= 1\nx_a= 2\n",
+        {"LM0": [1], "x_a": [2], "x_b": [-1]},
+        "1 x weight in [weight] and in the file of [weight-file]; that of [weight] is used: x_a"),
+    "a file of sparse weights alone": ("[x]\n1\n[weight-file]\nsparse\n",
+        {"x_a": [0.5], "x_b": [-1]}, ""),
 }  # fmt: skip
 
 

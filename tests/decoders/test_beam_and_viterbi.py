@@ -96,9 +96,8 @@ class Expensive(Chain):
 
 
 def test_the_cost_is_the_most_histories_times_candidates_of_a_sentence() -> None:
-    assert (most_extensions(Expensive.lengths, 4), full_width(Expensive.lengths, 4)) == (
-        100**5, 100**4,
-    )  # fmt: skip
+    expected = (100**5, 100**4)
+    assert (most_extensions(Expensive.lengths, 4), full_width(Expensive.lengths, 4)) == expected
     # each of 50 states keeps 50 paths after the second sentence, then up to n_best
     assert most_extensions((50,) * 4, 1, 10**5) == 50**4
     assert (most_extensions((), 2), most_extensions((5, 7), 0)) == (0, 7)

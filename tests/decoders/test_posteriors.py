@@ -110,10 +110,8 @@ def test_ffbs_of_many_particles_is_exact(order: int | None, lag: int | None) -> 
     assert not posterior.exact
     assert posterior.log_normaliser == pytest.approx(math.log(normaliser(problem, 1.2)), abs=0.01)
     for t, row in enumerate(posterior.marginals):
-        assert (
-            row.tolist()
-            == np.bincount(posterior.draws[:, t], np.full(4000, 1 / 4000), row.size).tolist()
-        )
+        truth = np.bincount(posterior.draws[:, t], np.full(4000, 1 / 4000), row.size).tolist()
+        assert row.tolist() == truth
 
 
 def test_a_lag_shorter_than_the_dependence_is_an_approximation() -> None:

@@ -49,23 +49,16 @@ def found_by(name: str, problems: Sequence[DocumentProblem]) -> list[SearchResul
     return decode_all(problems, name, SCALED, documents=documents, utilities=utilities)
 
 
-@pytest.mark.parametrize(
-    ("name", "decoder", "options"),
-    [
-        ("beam", beam, {"width": 3, "threshold": 1.5, "n_best": 2}),
-        ("survivors", survivors, {"merge": "sample", "alpha": 1.0}),
-        ("random-beam", random_beam, {"width": 2, "alpha": 0.4, "n_best": 2}),
-        (
-            "smc",
-            smc,
-            {"particles": 5, "temper": 0.5, "ess_threshold": 1.0, "resampling": "residual",
-             "alpha": 2.0, "lag": 2, "n_best": 2},
-        ),
-        ("ffbs", ffbs, {"samples": 3, "particles": 4, "lag": 1, "alpha": 2.0, "n_best": 2}),
-        ("sweeps", sweeps, {"width": 1, "block": 2, "horizon": 1, "gibbs": 2, "alpha": 1.0}),
-    ],
-    ids=lambda value: value if isinstance(value, str) else None,
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "decoder", "options"), [
+    ("beam", beam, {"width": 3, "threshold": 1.5, "n_best": 2}),
+    ("survivors", survivors, {"merge": "sample", "alpha": 1.0}),
+    ("random-beam", random_beam, {"width": 2, "alpha": 0.4, "n_best": 2}),
+    ("smc", smc,
+        {"particles": 5, "temper": 0.5, "ess_threshold": 1.0, "resampling": "residual",
+        "alpha": 2.0, "lag": 2, "n_best": 2}),
+    ("ffbs", ffbs, {"samples": 3, "particles": 4, "lag": 1, "alpha": 2.0, "n_best": 2}),
+    ("sweeps", sweeps, {"width": 1, "block": 2, "horizon": 1, "gibbs": 2, "alpha": 1.0}),
+], ids=lambda value: value if isinstance(value, str) else None)  # fmt: skip
 @pytest.mark.parametrize("seed", [None, 7])
 def test_decoding_by_name_is_calling_the_decoder_with_the_random_numbers_of_the_document(
     name: str, decoder: Any, options: dict[str, Any], seed: int | None

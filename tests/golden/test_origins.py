@@ -22,18 +22,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from scipy.stats import binomtest
-from support.golden import (
-    ARPA,
-    BASE,
-    DOCUMENTS,
-    GAP,
-    LISTS,
-    OURS,
-    TEXT,
-    TOPICS,
-    WEIGHTS,
-    fill,
-)
+from support.golden import ARPA, BASE, DOCUMENTS, GAP, LISTS, OURS, TEXT, TOPICS, WEIGHTS, fill
 from support.words import edit_distance
 from support.world import World
 

@@ -24,6 +24,10 @@ COUNTS = {  # metric: hypothesis, reference, (matches, items of the hypothesis, 
     "joined-relation": ("connectives", "I left &apos;cause", "Because", (1, 1, 1)),
     "no-verbs": ("tense", "indeed a red hundred needs speed", "can", (0, 0, 1)),
     "names": ("names", "Today Ann met Bob .", "Ann met I and Bob .", (1, 2, 1)),
+    "first-words": ("names", "Anna saw Ben and I left .", "he left . Then Carla came", (0, 1, 1)),
+    "quoted": ("names", 'he said , " Come , Dora ! "', "- Yes . - Good , Emil", (0, 1, 1)),
+    "capitals": ("names", "WHAT DID HE SAY", "the NATO and the EU", (0, 0, 2)),
+    "other-letters": ("names", "3 Swiss and Österreich", "nobody here", (0, 2, 0)),
 }
 
 

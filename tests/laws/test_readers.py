@@ -186,9 +186,8 @@ def test_chunks_of_a_long_list_are_joined(world: World) -> None:
         for t in range(12_000)
     ]
     found = candidates(read(world, "moses", "".join(lines).encode().split(b"\n")))
-    assert [(t, one["features"], one["score"]) for t, one in found] == [
-        (t, {"A": t / 7}, -t) for t in range(12_000)
-    ]
+    expected = [(t, {"A": t / 7}, -t) for t in range(12_000)]
+    assert [(t, one["features"], one["score"]) for t, one in found] == expected
 
 
 @settings(in_world, max_examples=50)

@@ -52,11 +52,9 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("rlm-seqbow-att-ef-4", LSTM, {"attention": 5}),
     ("rlm-seqbow-att-lf-3", TIED, {"attention": 5}),
     # Lin et al. 2015: a table whose gradient is sparse, and one whose pairs share their slots
-    *(
-        (name, (None, 1, None), {"embed": 4, "hash_size": slots})
+    *((name, (None, 1, None), {"embed": 4, "hash_size": slots})
         for name in ("rnnslm", "rnnlm-lin", "hrnnlm-lin", "hrnnlm-lin-dual")
-        for slots in ((2000, 13) if name == "rnnslm" else (13,))
-    ),
+        for slots in ((2000, 13) if name == "rnnslm" else (13,))),
     *(("rnnlm", LSTM, {"head": "hashed", "hash_size": slots}) for slots in (2000, 13)),
     # Eisenstein's memo
     ("dclm", ("rnn", 1, False), {"encoder": "bag", "sentence_recurrence": "tanh"}),
@@ -66,34 +64,23 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("dclm-decoupled", ("tanh", 1, False), {"encoder": "sum"}),
     ("dclm-decoupled", TWO, {"encoder": "rnn"}),
     ("dclm-two-sentence", TWO, {}),
-    *(
-        (name, shape, {"encoder": g, "sentence_recurrence": level, "relation_labels": 6})
-        for name, g, level, shape in [
+    *((name, shape, {"encoder": g, "sentence_recurrence": level, "relation_labels": 6})
+        for name, g, level, shape in (
             ("dclm-projection", "bag", "tanh", ("rnn", 1, False)),
             ("dclm-projection", "cnn", "lstm", ("htanh", 2, True)),
             ("dclm-projection-decoupled", "cnn", None, TIED),
             ("dclm-recurrence", "bag", "tanh", ("rnn", 1, False)),
-            ("dclm-recurrence", "rnn", "cifg", TWO),
-        ]
-    ),
-    *(
-        (name, shape, {"encoder": g, "source_words": 8, "source_context": chosen})
-        for name, g, chosen, shape in [
+            ("dclm-recurrence", "rnn", "cifg", TWO))),
+    *((name, shape, {"encoder": g, "source_words": 8, "source_context": chosen})
+        for name, g, chosen, shape in (
             ("dclm-bilingual", "sum", "current", ("rnn", 1, False)),
-            ("dclm-right", "bag", "previous", ("rnn", 1, False)),
-            ("dclm-right", "rnn", None, TWO),
-            ("dclm-rst", "cnn", None, TIED),
-            ("dclm-rst", "sum", "current", ("htanh", 1, False)),
-        ]
-    ),
+            ("dclm-right", "bag", "previous", ("rnn", 1, False)), ("dclm-right", "rnn", None, TWO),
+            ("dclm-rst", "cnn", None, TIED), ("dclm-rst", "sum", "current", ("htanh", 1, False)))),
     ("dclm-right-target", ("rnn", 1, False), {"encoder": "bag", "sentence_recurrence": "tanh"}),
     ("dclm-right-target", ("htanh", 2, True), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
     ("dclm-auxiliary", TWO, {"encoder": "bag", "relation_labels": 6}),
-    (
-        "dclm-auxiliary",
-        ("rnn", 1, False),
-        {"encoder": "bag", "relation_labels": 6, "relation_classifier": "mlp"},
-    ),
+    ("dclm-auxiliary", ("rnn", 1, False),
+        {"encoder": "bag", "relation_labels": 6, "relation_classifier": "mlp"}),
     # Luong et al. 2015
     ("attention", TIED, {"source_words": 8}),
     ("attention", ("cifg", 2, False), {"source_words": 8}),
@@ -102,20 +89,16 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("attention-gated", ("cifg", 2, False), {"source_words": 8}),
     ("attention-gated", ("htanh", 1, True), {"source_words": 8, "head": "softmax"}),
     # Ghosh et al. 2016
-    *(
-        (name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})
-        for n, name in enumerate(scalar.FEATURES)
-    ),
-    *(
-        (name, ("peephole", 2 - n % 2, n % 2 == 0), {"topics_number": 5, "fusion": "input-initial"})
-        for n, name in enumerate(scalar.FEATURES)
-    ),
+    *((name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})
+        for n, name in enumerate(scalar.FEATURES)),
+    *((name, ("peephole", 2 - n % 2, n % 2 == 0), {"topics_number": 5, "fusion": "input-initial"})
+        for n, name in enumerate(scalar.FEATURES)),
     ("clstm-given-topic", ("cifg", 2, True), {"topic_labels": 6, "fusion": "input-initial"}),
     ("clstm-thought", ("peephole", 2, False), {"thought": 2}),
     ("hlstm", ("peephole", 2, False), {}),
     ("clstm-given-topic", ("peephole", 1, True), {"topic_labels": 6}),
     ("clstm-given-topic-carried", ("peephole", 2, False), {"topic_labels": 6}),
-]
+]  # fmt: skip
 every_case = pytest.mark.parametrize(
     ("name", "shape", "others"), CASES, ids=[f"{n}-{name}" for n, (name, *_) in enumerate(CASES)]
 )

@@ -99,9 +99,8 @@ def test_models_are_read_as_written(name: str, head: str | None, tmp_path: Path)
     assert (saved.model.config, saved.vocabulary, saved.about) == (model.config, words_of(), ABOUT)
     assert saved.side == side_vocabularies(model)
     assert not saved.model.training
-    assert ("head" in json.loads(manifest_of(tmp_path).read_bytes())["config"]) == (
-        head is not None
-    )
+    named = "head" in json.loads(manifest_of(tmp_path).read_bytes())["config"]
+    assert named == (head is not None)
     request = Candidates.of([[[3, 7], [5]]]), model.context.start(1).detach()
     ours, theirs = (after(ScoringEngine.of(m), [request])[0][0] for m in (model, saved.model))
     np.testing.assert_array_equal(ours, theirs)
@@ -263,14 +262,11 @@ MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
     "expected a vocabulary's digest": [{"vocabulary": "/../../x"}],
     "expected|format 1000": [{"format": v} for v in ("1", True, 0, 10**400)],
     "format 2 needs a newer rerank": [{"format": 2}],
-    "expected": [
-        {"shards": {"file": "w"}},
-        {"shards": [{**SHARD, "sha256": "0" * 63}]},
-        *({"shards": [{**SHARD, name: 0}]} for name in SHARD),
-    ],
+    "expected": [{"shards": {"file": "w"}}, {"shards": [{**SHARD, "sha256": "0" * 63}]},
+        *({"shards": [{**SHARD, name: 0}]} for name in SHARD)],
     "a shard is listed": [{"shards": [SHARD] * 2}],
     "not the name of a shard": [{"shards": [{**SHARD, "file": v}]} for v in FOREIGN],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -314,24 +310,16 @@ Change = Callable[[dict[str, Any], dict[str, Tensor]], object]
 STATES: list[tuple[Change, str]] = [
     (lambda c, _: c.pop("progress"), ""),
     (lambda c, _: c["progress"].update(update=True), "not a training state"),
-    *(
-        (lambda c, _, fault=fault: c["progress"].update(fault), "not a training state")
-        for fault in (
-            {"stage": 1},
-            {"update": -1},
-            {"position": -3},
-            {"seconds": -0.5},
-            {"reported": 1e9},
-            {"epoch": 10**30},
-        )
-    ),
+    *((lambda c, _, fault=fault: c["progress"].update(fault), "not a training state")
+        for fault in ({"stage": 1}, {"update": -1}, {"position": -3}, {"seconds": -0.5},
+        {"reported": 1e9}, {"epoch": 10**30})),
     (lambda _, t: t.update({"model.head.bias": torch.zeros(5)}), "head.bias"),
     (lambda _, t: t.update(contexts=torch.zeros(7, 5)), "contexts expected"),
     (lambda _, t: t.update(contexts=t["contexts"].long()), "int64"),
     (lambda _, t: t.update({"optimiser.0.step": torch.zeros(2)}), "0.step"),
     (lambda _, t: t.pop("optimiser.0.exp_avg"), "0.exp_avg expected .* None"),
     (lambda _, t: t.update({"optimiser.x": torch.zeros(2)}), "not a training"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "message"), STATES)

@@ -65,13 +65,9 @@ def test_unknown_words_are_spelled_and_others_are_left() -> None:
     words, corpus = intern(lines, "equals")
     found = spelled(*lm.corpus.spelled(words, corpus, {b"ab", b"a"}))
     assert found == [
-        [
-            [b"ab", b"\xe6\x8a\xb1", b"\xe6\xad\x89", b"a"],
-            [],
-            [b"<unk>", b"ab", b"c", b"\xff", b"</s>"],
-            [b"c"],
-        ]
-    ]
+        [[b"ab", b"\xe6\x8a\xb1", b"\xe6\xad\x89", b"a"], [],
+            [b"<unk>", b"ab", b"c", b"\xff", b"</s>"], [b"c"]],
+    ]  # fmt: skip
 
 
 def test_the_digest_tells_words_divisions_and_side_information_apart() -> None:

@@ -88,9 +88,8 @@ def test_perplexity_is_the_sum_of_sentences_one_by_one(name: str, head: str | No
         assert [own.nats for own in found.documents] == pytest.approx(totals, rel=1e-5)
         assert found.nats == pytest.approx(sum(totals), rel=1e-5)
         documents = found.documents
-        assert replace(found, documents=None) == perplexity(
-            model, corpus, streams=streams, length=length
-        )
+        expected = perplexity(model, corpus, streams=streams, length=length)
+        assert replace(found, documents=None) == expected
     for figure, values in (("sentences", [2, 3, 1]), ("tokens", [5, 8, 1]), ("oov", [1, 1, 0])):
         assert [getattr(own, figure) for own in documents] == values
     assert sum(own.word_nats for own in documents) == pytest.approx(found.word_nats)

@@ -281,29 +281,21 @@ BROKEN: list[tuple[Composition, str]] = [
     (made(OneKey), "equal sentences"),
     (made(OneHistory), "equal histories"),
     (made(Untrained), r"finite gradients: context\.first"),
-    (
-        replace(ZOO["hrnnlm"], context=Undeclared),
-        "auxiliary parameters: expected .*first.*, found .*next",
-    ),
-    (
-        replace(ZOO["hrnnlm-lin"], context=Detached),
-        "end to end False: the loss of the words reaches .*level",
-    ),
-    (
-        replace(ZOO["dclm-right"], context=Deaf),
-        "side information: expected scores to change with next-source",
-    ),
-    (
-        replace(ZOO["dclm-right-target"], context=AfterNext),
-        "not causal: expected the scores of sentences",
-    ),
+    (replace(ZOO["hrnnlm"], context=Undeclared),
+        "auxiliary parameters: expected .*first.*, found .*next"),
+    (replace(ZOO["hrnnlm-lin"], context=Detached),
+        "end to end False: the loss of the words reaches .*level"),
+    (replace(ZOO["dclm-right"], context=Deaf),
+        "side information: expected scores to change with next-source"),
+    (replace(ZOO["dclm-right-target"], context=AfterNext),
+        "not causal: expected the scores of sentences"),
     (replace(ZOO["rnnslm"], head=Endless), "no score of </s>"),
     (made(LastHidden, Leaky), "probabilities sum to 1"),
     (made(LastHidden, Truncated), "log_probabilities are those of nll"),
     (made(LastHidden, Boastful), "normalised scores are log-probabilities"),
     (made(LastHidden, Defective), "predictor equals head: scores of words"),
     (made(LastHidden, Hasty), "predictor equals head: scores of </s>"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

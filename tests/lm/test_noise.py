@@ -7,14 +7,7 @@ import pytest
 import torch
 
 from lm.corpus import Corpus
-from lm.reading import (
-    DROPPED,
-    REPLACED,
-    SWAPPED,
-    Copies,
-    Corruption,
-    Noise,
-)
+from lm.reading import DROPPED, REPLACED, SWAPPED, Copies, Corruption, Noise
 
 WORDS = 20_000
 

@@ -9,13 +9,7 @@ from torch import Tensor, nn
 
 from lm.backend import fast_bfloat16
 from lm.model import Config, DocumentLM
-from lm.training.optimisers import (
-    INITIALISATIONS,
-    OPTIMISERS,
-    SCHEDULES,
-    Position,
-    WeightAverage,
-)
+from lm.training.optimisers import INITIALISATIONS, OPTIMISERS, SCHEDULES, Position, WeightAverage
 from lm.training.settings import STRONG, Settings
 
 RATE, DECAY = 0.1, 0.01
@@ -98,9 +92,8 @@ def test_updates_follow_the_formula_of_the_optimiser(name: str) -> None:
     group = next(g for g in optimiser.param_groups if any(p is weight for p in g["params"]))
     shapes = OPTIMISERS[name].state_shapes(weight, group)
     state = optimiser.state_dict()["state"].get(0, {})
-    assert {n: (t.shape, t.dtype) for n, t in state.items()} == {
-        n: (t.shape, t.dtype) for n, t in shapes.items()
-    }
+    truth = {n: (t.shape, t.dtype) for n, t in shapes.items()}
+    assert {n: (t.shape, t.dtype) for n, t in state.items()} == truth
 
 
 def test_muon_leaves_vectors_and_tables_of_words_to_adamw() -> None:

@@ -55,10 +55,8 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (model("hrnnlm", sentence_recurrence="lstm2"), "no recurrence 'lstm2' is known"),
     (model("dclm-bilingual", source_context="all"), "no source context 'all' is known; there are"),
     (model(head="soft"), "no head 'soft' is known; there are"),
-    (
-        model("ccdclm", fusion="late"),
-        "no fusion 'late' is known; there are input, input-sum, output",
-    ),
+    (model("ccdclm", fusion="late"),
+        "no fusion 'late' is known; there are input, input-sum, output"),
     (model(vocabulary=2), "at least 3 words, not 2"),
     (model(vocabulary=1 << 31), "at most 2,147,483,647 words"),
     (model(hidden=0), "sizes of 1 to 65,536"),
@@ -79,46 +77,30 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (model("hrnnlm", encoder="cnn"), "'hrnnlm' has no choice of a sentence encoder, found 'cnn'"),
     (model("dclm-bilingual"), "'dclm-bilingual' needs side information: source"),
     (model("codclm", source_words=7), "found a vocabulary of 7 words of theirs; leave"),
-    (
-        lambda: DocumentLM.without_memory(
-            Config("rnnlm", (1 << 24) + 1, 2, 2, head="hashed", hash_size=1 << 25)
-        ),
-        "at most 16777216 words, found 16777217",
-    ),
+    (lambda: DocumentLM.without_memory(Config("rnnlm", (1 << 24) + 1, 2, 2, head="hashed",
+        hash_size=1 << 25)), "at most 16777216 words, found 16777217"),
     # parts
-    (
-        lambda: LateFusion(3, HTanh(2, 4, 1)),
-        r"memory cell and an output gate, found HTanh; choose l",
-    ),
+    (lambda: LateFusion(3, HTanh(2, 4, 1)),
+        r"memory cell and an output gate, found HTanh; choose l"),
     (lambda: HashTable(7, 6), "expected a hash size of at least 7, a slot for each word, found 6"),
     (lambda: LinSoftmax(4, 0, WORDS, tied=True), "separate input and output matrices"),
-    *(
-        (lambda w=w: WithDocumentCache(tiny_model(ZOO["rnnlm"]), w), "between 0 and 1")
-        for w in (0.0, 1.0, np.nan)
-    ),
+    *((lambda w=w: WithDocumentCache(tiny_model(ZOO["rnnlm"]), w), "between 0 and 1")
+        for w in (0.0, 1.0, np.nan)),
     (lambda: Backend(dtype="float16"), "expected float32, tf32 or bfloat16, found float16"),
     *((lambda w=w: Vocabulary(w), "a vocabulary holds") for w in ((b"a", b"a"), (b"<s>",), (b"",))),
-    (
-        lambda: SentenceBags(nn.Embedding(9, 3), HTanh(3, 4, 1)),
-        "expected an embedding of 4 columns, found 3",
-    ),
+    (lambda: SentenceBags(nn.Embedding(9, 3), HTanh(3, 4, 1)),
+        "expected an embedding of 4 columns, found 3"),
     # training
-    *(
-        (lambda own=own: Settings(**own), f"no {name} 'odd' is known; there are")
-        for name, own in ODD.items()
-    ),
+    *((lambda own=own: Settings(**own), f"no {name} 'odd' is known; there are")
+        for name, own in ODD.items()),
     (lambda: recipe("code", "lin"), "no recipe 'code', but strong, paper$"),
     (lambda: trainer(Corpus.of([])), "at least one sentence each"),
     (lambda: trainer(number=4), "4 processes cannot share 2 streams"),
-    (
-        lambda: trainer(head="classes", objective="nce", negatives=5),
-        "a head that can be trained on a s",
-    ),
-    (
-        lambda: OBJECTIVES["nce"].create(softmax(3, 0, WORDS, tied=True), torch.ones(9), 0),
-        "expected at least 1 noise word, found 0",
-    ),
-]
+    (lambda: trainer(head="classes", objective="nce", negatives=5),
+        "a head that can be trained on a s"),
+    (lambda: OBJECTIVES["nce"].create(softmax(3, 0, WORDS, tied=True), torch.ones(9), 0),
+        "expected at least 1 noise word, found 0"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "message"), VALUES, ids=[message[:40] for _, message in VALUES])

@@ -6,43 +6,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.models import config_of, enlarged, without_padding
 
 from lm.backend import HELD, Backend
-from lm.composition import Composition
-from lm.contexts.attention import PreviousWords
-from lm.contexts.bags import BagOfWords
-from lm.fusions import Input, Output
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
-from lm.scoring import LogProbError, ScoringEngine, after, independent, pairs
+from lm.scoring import LogProbError, ScoringEngine, after, independent
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
 from lm.vocabulary import END, START
-from lm.zoo import ZOO
 
 V = 23
 Lists = list[list[list[int]]]
 
 
-FIRST_ORDER = {
-    "bag-input": Composition(BagOfWords, Input, "Wang and Cho 2016, n = 1", ""),
-    "bag": Composition(BagOfWords, Output, "", ""),
-    "attention": Composition(PreviousWords, Output, "", ""),
-}
 FORMS = ("rnnlm", "codclm", "ccdclm", "dam", "dclm", "hrnnlm", "hrnnlm-lin", "rnnslm", "hlstm")
-word = st.sampled_from([0, *range(3, V)])  # control ids never stand in a text
-k_best = st.lists(st.lists(word, max_size=6), min_size=1, max_size=5)
-document = st.lists(k_best, min_size=1, max_size=4)
 
 
 def model_of(name: str, head: str | None = None, **shape: Any) -> DocumentLM:
     torch.manual_seed(5)
-    zoo = FIRST_ORDER if name in FIRST_ORDER else ZOO
-    config = config_of(name, V, 6, 8, zoo=zoo, **{"tied": True, "head": head, **shape})
-    return enlarged(DocumentLM(config, zoo)).eval()
+    config = config_of(name, V, 6, 8, **{"tied": True, "head": head, **shape})
+    return enlarged(DocumentLM(config)).eval()
 
 
 @torch.no_grad()
@@ -65,47 +51,6 @@ def drawn(seed: int, *sizes: int, longest: int = 8) -> Lists:
     return [
         [rng.integers(3, V, rng.integers(0, longest)).tolist() for _ in range(k)] for k in sizes
     ]
-
-
-@pytest.mark.parametrize(
-    ("head", "shape"),
-    [(None, {"recurrence": "cifg", "layers": 2, "tied": False}), ("classes", {}), ("hashed", {})],
-)
-@given(lists=document)
-@settings(max_examples=5)
-def test_scores_are_word_by_word(lists: Lists, head: str | None, shape: dict[str, Any]) -> None:
-    model = model_of("rnnlm", head, **shape)
-    scores = independent(ScoringEngine.of(model), Candidates.of(lists))
-    for candidates, row in zip(lists, scores, strict=True):
-        expected = [sentence_score(model, c, model.context.start(1))[0] for c in candidates]
-        np.testing.assert_allclose(row, expected, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "head"),
-    [
-        *(("codclm", head) for head in (None, "classes", "hashed")),
-        *((name, None) for name in FIRST_ORDER),
-        ("bag-input", "self-normalised"),
-    ],
-)
-@given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=5)
-def test_pairs_are_scored_one_by_one(documents: list[Lists], name: str, head: str | None) -> None:
-    """Any context, fusion and head of order 1."""
-    model = model_of(name, head, tied=False)
-    assert model.order == 1
-    lists = [candidates for document in documents for candidates in document]
-    first = np.array([t == 0 for document in documents for t in range(len(document))])
-    contexts = [model.context.start(1)]
-    matrices = pairs(ScoringEngine.of(model), Candidates.of(lists), first)
-    for candidates, begins, matrix in zip(lists, first, matrices, strict=True):
-        contexts = [model.context.start(1)] if begins else contexts
-        assert matrix.shape == (len(contexts), len(candidates))
-        for row, context in zip(matrix, contexts, strict=True):
-            expected = [sentence_score(model, c, context)[0] for c in candidates]
-            np.testing.assert_allclose(row, expected, atol=1e-4)
-        contexts = [sentence_score(model, c, model.context.start(1))[1] for c in candidates]
 
 
 def random_contexts(model: DocumentLM, n: int) -> Rows:
@@ -144,34 +89,6 @@ def test_contexts_that_add_to_the_logits_share_one_pass(name: str, passes: int) 
     alone(engine, [[3, 4], [3, 5, 6]], random_contexts(engine.model, 5))
     assert engine.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
     assert engine.counts.seconds > 0
-
-
-def by_order(engine: ScoringEngine, lists: Candidates, contexts: Rows) -> list[bytes]:
-    """The bits of all scores, computed the way that the model's order asks for."""
-    if engine.model.order == 0:
-        return [scores.tobytes() for scores in independent(engine, lists)]
-    if engine.model.order == 1:
-        return [s.tobytes() for s in pairs(engine, lists, np.arange(len(lists)) == 0)]
-    parts = [(lists.part(t, t + 1), contexts) for t in range(len(lists))]
-    return [scores.tobytes() for scores, _ in after(engine, parts)]
-
-
-@pytest.mark.parametrize(("name", "head"), [*((n, None) for n in FORMS), ("codclm", "classes")])
-def test_deterministic_scores_have_bits_for_any_threads(name: str, head: str | None) -> None:
-    """`after` of a context alone and among others; whole documents with 1 and 3 threads."""
-    lists, model, found = Candidates.of(drawn(4, *[8] * 4, longest=9)), model_of(name, head), []
-    contexts, threads = random_contexts(model, 3), torch.get_num_threads()
-    try:
-        for n in (1, 3):
-            torch.set_num_threads(n)
-            engine = ScoringEngine.of(model, Backend(deterministic=True))
-            found.append(by_order(engine, lists, contexts))
-    finally:
-        torch.set_num_threads(threads)
-    assert found[0] == found[1]
-    one = after(engine, [(lists.part(2, 3), contexts.take(slice(1, 2)))])[0][0]
-    many = after(engine, [(lists.part(t, t + 1), contexts) for t in range(4)])[2][0]
-    np.testing.assert_array_equal(one[0], many[1])
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,8 @@ def test_any_text_has_pieces_that_make_it_up(kind: str, lines: list[list[str]]) 
     assert (tokens > UNKNOWN + 2).all()
     rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
     assert rows == [vocabulary.encode(text.split(b" ")) for text in texts]
-    assert [vocabulary.line(row) for row in rows] == [
-        text if not text.isspace() else "▁".encode() for text in texts
-    ]
+    expected = [text if not text.isspace() else "▁".encode() for text in texts]
+    assert [vocabulary.line(row) for row in rows] == expected
     words, corpus = intern(texts)
     found = renumber(corpus, words, vocabulary)
     assert found.tokens.tolist() == tokens.tolist() or any(text.isspace() for text in texts)
@@ -167,37 +166,23 @@ def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
     assert found.pieces(fullwidth) == found.encode([b"ab", b"a"])
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"the lamp is lit\n", "not a model file of SentencePiece"),
-        (b"", "expected pieces .* found none"),
-        (model_file()[:-3], "not a model file"),
-        (model_file(3), "expected a unigram or BPE model"),
-        (model_file(suffix=1), "expected a unigram or BPE model"),
-        (model_file(split=0), "one word each, .* split_by_whitespace=false; train"),
-        (model_file(prefix=0), "before every word, .* add_dummy_prefix=false; train"),
-        (model_file(b"abc"), "not a model file"),
-        (model_file(more={"c": math.nan}), "finite scores, found an empty one, NaN or infinity"),
-        (model_file(more={"c": math.inf}), "finite scores, found an empty one, NaN or infinity"),
-        (model_file(more={"": -1.0}), "one character or more"),
-        (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
-    ],
-    ids=[
-        "text",
-        "empty",
-        "cut",
-        "words",
-        "suffix",
-        "split",
-        "prefix",
-        "kind",
-        "nan",
-        "inf",
-        "no-text",
-        "normalisation",
-    ],
-)
+@pytest.mark.parametrize(("raw", "message"), [
+    (b"the lamp is lit\n", "not a model file of SentencePiece"),
+    (b"", "expected pieces .* found none"),
+    (model_file()[:-3], "not a model file"),
+    (model_file(3), "expected a unigram or BPE model"),
+    (model_file(suffix=1), "expected a unigram or BPE model"),
+    (model_file(split=0), "one word each, .* split_by_whitespace=false; train"),
+    (model_file(prefix=0), "before every word, .* add_dummy_prefix=false; train"),
+    (model_file(b"abc"), "not a model file"),
+    (model_file(more={"c": math.nan}), "finite scores, found an empty one, NaN or infinity"),
+    (model_file(more={"c": math.inf}), "finite scores, found an empty one, NaN or infinity"),
+    (model_file(more={"": -1.0}), "one character or more"),
+    (model_file(name=b"own"), "nfkc, nfkc_cf, found 'own'"),
+], ids=[
+        "text", "empty", "cut", "words", "suffix", "split", "prefix", "kind", "nan", "inf",
+        "no-text", "normalisation",
+    ])  # fmt: skip
 def test_other_files_are_refused(raw: bytes, message: str) -> None:
     with pytest.raises(SubwordError, match=message):
         read_pieces(raw, {})
@@ -205,9 +190,8 @@ def test_other_files_are_refused(raw: bytes, message: str) -> None:
 
 def test_pieces_with_spaces_are_of_no_line_of_text() -> None:
     """Gemma's model file has pieces of line ends and TABs; an ARPA file could not hold them."""
-    assert read_pieces(model_file(more={"\n": -1.0, "\t": -1.0, "a b": -1.0}), {}) == made(
-        "unigram", normalisation="nfkc"
-    )
+    expected = made("unigram", normalisation="nfkc")
+    assert read_pieces(model_file(more={"\n": -1.0, "\t": -1.0, "a b": -1.0}), {}) == expected
 
 
 @given(st.binary())

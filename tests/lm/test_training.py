@@ -275,18 +275,11 @@ RUNS: dict[str, Callable[[], Trainer]] = {
     "muon": noisy("codclm", {"head": "classes"}, optimiser="muon"),
     "nce": noisy("codclm", {"head": "self-normalised"}, objective="nce"),
     "lin": lambda: trainer_of("hrnnlm-lin", train=FEW, **{**LIN, "averaging": 0.5}),
-    "patience": lambda: trainer_of(
-        "rnnlm",
-        train=FEW,
-        epochs=9,
-        patience=1,
-        validations=3,
-        learning_rate=3.0,
-        optimiser="adagrad",
-    ),
+    "patience": lambda: trainer_of("rnnlm", train=FEW, epochs=9, patience=1, validations=3,
+        learning_rate=3.0, optimiser="adagrad"),
     "two steps": lambda: two_step(optimiser="adagrad", schedule="annealed"),
     "halving": lambda: two_step(schedule="halving", learning_rate=1e-3),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -32,35 +32,19 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
     ("dam", {}, {"recurrence": "htanh", "layers": 2}),
     ("rlm-seqbow-att-lf-1", {}, {"recurrence": "cifg", "layers": 2}),
     # small weights of a sigmoid cell let the influence of a sentence fade in float32
-    *(
-        (name, {}, {"recurrence": cell, "scale": 8.0 if cell == "rnn" else 2.0})
-        for name, cell in (("adclm", "cifg-2015"), ("dam", "peephole"), ("drnnlm", "rnn"))
-    ),
-    *(
-        (name, {"fusion": FUSIONS[fusion]}, {"layers": 2})
-        for name, fusion in [
-            *(("codclm", "merge"), ("adclm", "merge"), ("dam", "output"), ("hrnnlm", "input-sum")),
-            *(("drnnlm", "input-residual"), ("drnnlm", "input-initial"), ("hrnnlm-lin", "output")),
-            *(("hrnnlm-lin-dual", "input-merge"), ("clstm-prevsent", "output")),
-            *(("clstm-sentseg-paraseg", "output"), ("clstm-paraseg", "gate")),
-        ]
-    ),
-    *(
-        (name, {"head": HEADS[head]}, {})
-        for name, head in [
-            *(("codclm", "classes"), ("codclm", "hashed"), ("ccdclm", "self-normalised")),
-            *(("hrnnlm-lin", "classes"), ("hrnnlm-lin", "self-normalised")),
-        ]
-    ),
-    *(
-        (
-            "dclm",
-            {"context": partial(load(ZOO["dclm"].context), encoder=g, sentence_recurrence=f)},
-            {},
-        )
-        for g, f in (("bag", "htanh"), ("rnn", "cifg"))
-    ),
-]
+    *((name, {}, {"recurrence": cell, "scale": 8.0 if cell == "rnn" else 2.0})
+        for name, cell in (("adclm", "cifg-2015"), ("dam", "peephole"), ("drnnlm", "rnn"))),
+    *((name, {"fusion": FUSIONS[fusion]}, {"layers": 2}) for name, fusion in (
+        ("codclm", "merge"), ("adclm", "merge"), ("dam", "output"), ("hrnnlm", "input-sum"),
+        ("drnnlm", "input-residual"), ("drnnlm", "input-initial"), ("hrnnlm-lin", "output"),
+        ("hrnnlm-lin-dual", "input-merge"), ("clstm-prevsent", "output"),
+        ("clstm-sentseg-paraseg", "output"), ("clstm-paraseg", "gate"))),
+    *((name, {"head": HEADS[head]}, {}) for name, head in (
+        ("codclm", "classes"), ("codclm", "hashed"), ("ccdclm", "self-normalised"),
+        ("hrnnlm-lin", "classes"), ("hrnnlm-lin", "self-normalised"))),
+    *(("dclm", {"context": partial(load(ZOO["dclm"].context), encoder=g, sentence_recurrence=f)},
+        {}) for g, f in (("bag", "htanh"), ("rnn", "cifg"))),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -60,18 +60,11 @@ SCORES = (
 TUNE = "tune-moses --select none --start start.json --out tuned.json -q"
 # name: (sound files, command that reads them as `file`)
 FILES: dict[str, tuple[tuple[bytes, ...], str]] = {
-    **{
-        f"list of {name}": (
-            (LISTS[name], *LISTS.values()),
-            f"convert --kbest file --kbest-format {name} --to jsonl -q",
-        )
-        for name in LISTS
-    },
+    **{f"list of {name}": ((LISTS[name], *LISTS.values()),
+        f"convert --kbest file --kbest-format {name} --to jsonl -q") for name in LISTS},
     "list of any format": (tuple(LISTS.values())[:10], "convert --kbest file --to moses -q"),
-    "scores of a flat list": (
-        (b"-1.5 2\n" * 3,),
-        "convert --kbest text --kbest-format flat:1 --kbest-scores file --to moses -q",
-    ),
+    "scores of a flat list": ((b"-1.5 2\n" * 3,),
+        "convert --kbest text --kbest-format flat:1 --kbest-scores file --to moses -q"),
     "documents": (DOCUMENTS, "convert --kbest three --docs file --to first -q"),
     "references": (DOCUMENTS, "check --kbest three --no-docs each --ref file -q"),
     "sources": (DOCUMENTS, "first --kbest three --missing source --source file -q"),
@@ -79,7 +72,7 @@ FILES: dict[str, tuple[tuple[bytes, ...], str]] = {
     "moses.ini": (WEIGHTS[:1], "weights start.json --to moses-ini --base file -q"),
     "features of the extractor": (FEATURES, f"{TUNE} --features file --scores s.dat"),
     "scores of the extractor": (SCORES, f"{TUNE} --features f.dat --scores file"),
-}
+}  # fmt: skip
 
 
 @st.composite
@@ -97,9 +90,8 @@ def damaged(draw: st.DrawFn, examples: tuple[bytes, ...]) -> bytes:
 @pytest.fixture
 def three(world: World) -> World:
     """A list of three sentences, and the other files of the commands."""
-    world.write(
-        "three", [f"{t} ||| a ||| A= 1 ||| 0" for t in (0, 1, 1)] + ["2 ||| b ||| A= 1 ||| 0"]
-    )
+    rows = [f"{t} ||| a ||| A= 1 ||| 0" for t in (0, 1, 1)] + ["2 ||| b ||| A= 1 ||| 0"]
+    world.write("three", rows)
     world.write("text", "a\nb\nc\n")
     world.weights("start.json", {"A": 1.0, "B": 0.5})
     world.write("f.dat", FEATURES[0])

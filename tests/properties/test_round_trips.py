@@ -86,19 +86,12 @@ WRITERS: dict[str, tuple[Callable[[list[Sentence]], str], str, tuple[str, ...], 
     "cdec": (named("{} ||| {} ||| {} ||| {!r}", "LM={!r} P_0={!r}"), "", ("LM", "P0"), 1, True),
     "joshua": (named("{} ||| {} ||| {} ||| {!r}", "lm_0={!r} x={!r}"), "", ("lm0", "x"), 1, True),
     "travatar": (named("{0} ||| {1} ||| {3!r} ||| {2}", "a={!r} b={!r}"), "", ("a", "b"), 1, True),
-    "nematus": (
-        lambda own: "".join(f"{t} ||| {x} ||| {-a!r} {-b!r}\n" for t, x, a, b in rows(own)),
-        "--kbest-format nematus", ("F0", "F1"), 1, False,
-    ),
-    "mbr-nmt": (
-        lambda sentences: "".join(
-            f"NC={len(own)}\n" + "".join(f"{x}\n" for x, _, _ in own) for own in sentences
-        ), "", (), 1, False,
-    ),
-    "tabs": (
-        lambda found: "".join("\t".join(x or "x" for x, _, _ in own) + "\n" for own in found),
-        "--kbest-format tabs", (), 1, False,
-    ),
+    "nematus": (lambda own: "".join(f"{t} ||| {x} ||| {-a!r} {-b!r}\n" for t, x, a, b in rows(own)),
+        "--kbest-format nematus", ("F0", "F1"), 1, False),
+    "mbr-nmt": (lambda sentences: "".join(f"NC={len(own)}\n" + "".join(f"{x}\n" for x, _, _ in own)
+        for own in sentences), "", (), 1, False),
+    "tabs": (lambda found: "".join("\t".join(x or "x" for x, _, _ in own) + "\n" for own in found),
+        "--kbest-format tabs", (), 1, False),
 }  # fmt: skip
 
 
@@ -208,24 +201,17 @@ def xml(sizes: dict[str, int]) -> str:
 
 DOCUMENTS: dict[str, tuple[Callable[[dict[str, int]], str], str]] = {
     "ids": (lambda sizes: "".join(f"{d}\n" * n for d, n in sizes.items()), "--docs-format docids"),
-    "second field": (
-        lambda sizes: "".join(f"x  {d}\n" * n for d, n in sizes.items()), "--docs-field 2",
-    ),
-    "first of TABs": (
-        lambda sizes: "".join(f"{d}\tx y\n" * n for d, n in sizes.items()), "--docs-field 1",
-    ),
-    "numbered": (
-        lambda sizes: "".join(f"{d}_{i}\n" for d, n in sizes.items() for i in range(n)),
-        "--docs-format numbered-docids",
-    ),
+    "second field": (lambda sizes: "".join(f"x  {d}\n" * n for d, n in sizes.items()),
+        "--docs-field 2"),
+    "first of TABs": (lambda sizes: "".join(f"{d}\tx y\n" * n for d, n in sizes.items()),
+        "--docs-field 1"),
+    "numbered": (lambda sizes: "".join(f"{d}_{i}\n" for d, n in sizes.items() for i in range(n)),
+        "--docs-format numbered-docids"),
     "sizes": (lambda sizes: "".join(f"{d} {n}\n" for d, n in sizes.items()), ""),
-    "json": (
-        lambda sizes: "".join(f'{{"doc": {json.dumps(d)}}}\n' * n for d, n in sizes.items()), "",
-    ),
-    "json with another key": (
-        lambda sizes: "".join(f'{{"talk": {json.dumps(d)}}}\n' * n for d, n in sizes.items()),
-        "--docs-field talk",
-    ),
+    "json": (lambda sizes: "".join(f'{{"doc": {json.dumps(d)}}}\n' * n for d, n in sizes.items()),
+        ""),
+    "json with another key": (lambda sizes: "".join(f'{{"talk": {json.dumps(d)}}}\n' * n
+        for d, n in sizes.items()), "--docs-field talk"),
     "sgml": (sgml, ""),
     "xml": (xml, ""),
 }  # fmt: skip

@@ -106,9 +106,8 @@ def test_another_checkpoint_of_the_same_path_has_scores_of_its_own(world: World)
 
 
 def test_a_comet_model_that_needs_a_reference_is_no_scorer(world: World) -> None:
-    found = world.run(f"{ASKED}{comet(world, 'Unbabel/kiwi', 'REFERENCES=1')}")
-    assert found.exit == 1
-    assert "needs a reference: give it to --metric, not to --scorer" in found.err
+    refused = world.refused(f"{ASKED}{comet(world, 'Unbabel/kiwi', 'REFERENCES=1')}", exit=1)
+    assert "needs a reference: give it to --metric, not to --scorer" in refused
 
 
 TEXTS = ["the lamp is lit", "a lamp burns", "nobody comes", "it lights"]
@@ -188,9 +187,8 @@ def test_a_list_is_scored_and_outputs_are_judged_by_a_real_comet(world: World) -
                        "--metric", f"m=command:{program}"]).json  # fmt: skip
     score = judged["systems"][1]["scores"]["m"]["score"]
     assert score == pytest.approx(sum(values) / len(values), abs=1e-6)
-    refused = world.run(["score", *lists.split(), "--scorer", f"qe=command:{program}"])
-    assert refused.exit == 1
-    assert "needs a reference: give it to --metric, not to --scorer" in refused.err
+    refused = world.refused(["score", *lists.split(), "--scorer", f"qe=command:{program}"], exit=1)
+    assert "needs a reference: give it to --metric, not to --scorer" in refused
 
 
 def test_embeddings_are_by_hand(world: World, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,8 @@ def test_every_part_runs_and_scores_are_those_of_the_cpu(script: Any) -> None:
     printed = script("bench/gpu/run.py", "--device", "cpu", "--quick", *parts).out
     rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:2] == "| "]
     scored = [row for row in rows if len(row) == 9 and row[1] in PRECISIONS]
-    assert [row[:2] for row in scored] == [
-        [m, precision] for m in MODELS for precision in PRECISIONS
-    ]
+    expected = [[m, precision] for m in MODELS for precision in PRECISIONS]
+    assert [row[:2] for row in scored] == expected
     for _, precision, *_, of_script, of_cpu in scored:
         half = precision == "bfloat16"
         assert float(of_script) < (10.0 if half else 1e-3)  # autocast adds up in bfloat16, too

@@ -109,10 +109,8 @@ def test_documents_in_the_other_order_give_equal_bytes_and_other_bytes_are_found
     names = ["documents in the other order", "another first line"]
     wrong = {names[1]: lambda decoding: b"another\n" + decoding.again().partition(b"\n")[2]}
     monkeypatch.setattr(determinism, "CIRCUMSTANCES", {**determinism.CIRCUMSTANCES, **wrong})
-    assert determinism.matrix(exact, usual, names) == [
-        (names[0], "equal", 0),
-        (names[1], "DIFFERENT", 1),
-    ]
+    expected = [(names[0], "equal", 0), (names[1], "DIFFERENT", 1)]
+    assert determinism.matrix(exact, usual, names) == expected
 
 
 def test_each_row_of_the_catalogue_of_faults_is_held_by_tests_that_exist(recipe: Any) -> None:

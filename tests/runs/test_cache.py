@@ -292,9 +292,8 @@ def test_after_a_fault_of_the_disk_the_run_goes_on_without_writing_shards(
     monkeypatch.setattr(os, call, fail)
     found, written = outputs(drawn, f"{SCORE}rnnlm")
     assert (len(faults), written) == (1, expected)
-    assert (
-        f"1 x score cache not written: {'' if number == errno.ENOSPC else 'writing '}" in found.err
-    )
+    told = f"1 x score cache not written: {'' if number == errno.ENOSPC else 'writing '}"
+    assert told in found.err
     assert reason in found.err
     assert [path.read_bytes() for path in shards()] == before
 
@@ -332,9 +331,7 @@ def test_shards_used_longest_ago_go_first(drawn: World, monkeypatch: pytest.Monk
     monkeypatch.setenv("RERANK_CACHE_GB", str((size() + 10) / 1e9))
     drawn.write("one.kbest", "0 ||| she ||| LM0= 0 ||| 0\n")
     drawn.ok(command)
-    assert (
-        recalled(drawn.ok(command)) == 1
-    )  # what was just written is kept, whatever the clock says
+    assert recalled(drawn.ok(command)) == 1  # what was just written stays, whatever the clock says
 
 
 def test_documents_beyond_the_limit_are_told(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:

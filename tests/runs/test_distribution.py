@@ -256,10 +256,9 @@ def test_workers_need_the_folder(ray: Ray, drawn: World, monkeypatch: pytest.Mon
         return given
 
     monkeypatch.setattr(ray, "put", lose)
-    found = drawn.run(decoding("codclm", "--ray local"))
-    assert found.exit == 2
-    assert "a worker of Ray does not see" in found.err
-    assert "need a common file system" in found.err
+    found = drawn.refused(decoding("codclm", "--ray local"))
+    assert "a worker of Ray does not see" in found
+    assert "need a common file system" in found
 
 
 def test_without_it_the_cure_is_one_line(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:

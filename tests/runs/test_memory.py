@@ -54,10 +54,8 @@ def test_a_model_that_is_short_of_memory_gives_the_same_scores_in_smaller_batche
     found = drawn.ok(f"{command} parts")
     assert asked[:3] == [4 * most, 2 * most, most]
     assert {*asked[3:]} <= {most}
-    assert (
-        "1 x language model that ran out of memory and went on with smaller batches: lm"
-        in found.err
-    )
+    told = "1 x language model that ran out of memory and went on with smaller batches: lm"
+    assert told in found.err
     for one, other in zip(drawn.lines("whole"), drawn.lines("parts"), strict=True):
         assert values(one) == pytest.approx(values(other), abs=1e-4)
     most = 0

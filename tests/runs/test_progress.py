@@ -37,12 +37,7 @@ def left(seconds: int) -> str:
     ids=["minutes", "hours", "short", "quiet"],
 )
 def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
-    option: str,
-    step: int,
-    rate: str,
-    every: int,
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
+    option: str, step: int, rate: str, every: int, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_texts(world)
     world.ok(f"{TRAIN} --model codclm --out first -q")  # so that all modules are imported

@@ -36,9 +36,9 @@ def test_scores_do_not_depend_on_batches_threads_or_tries_and_are_asked_once(wor
 
 
 def test_what_was_answered_before_a_fault_is_kept(world: World) -> None:
-    found = world.run(f"{SCORE}{STUB.url('nobody')},model=toy,sentences=1 --cache cache")
-    assert found.exit == 1
-    assert "answered 400" in found.err
+    assert "answered 400" in world.refused(
+        f"{SCORE}{STUB.url('nobody')},model=toy,sentences=1 --cache cache", exit=1
+    )
     assert 0 < asked(world, STUB.url())[1] < 14
 
 

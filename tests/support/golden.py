@@ -238,10 +238,7 @@ CASES = (
         before=(DECODE,),
     ),
     Case("explain out.trace", "text json", before=(DECODE,)),
-    Case(
-        f"ablate {LISTS_OF} --lm lm=lm --weights lm.json --ref dev.ref {ONE}",
-        ALL,
-    ),
+    Case(f"ablate {LISTS_OF} --lm lm=lm --weights lm.json --ref dev.ref {ONE}", ALL),
     Case(
         "export --docs dev.docs --out documents ref=dev.ref",
         files=("documents/documents.tsv", "documents/ref/0002.txt"),

@@ -23,14 +23,10 @@ def install(
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    lines = [
-        line
-        for group, members in points.items()
-        for line in (
-            f"[rerank.{group}]",
-            *(f"{one} = {at if ':' in at else f'{name}:{at}'}" for one, at in members.items()),
-        )
-    ]
+    lines = []
+    for group, members in points.items():
+        lines.append(f"[rerank.{group}]")
+        lines += [f"{one} = {at if ':' in at else f'{name}:{at}'}" for one, at in members.items()]
     (info / "entry_points.txt").write_text("".join(f"{line}\n" for line in lines))
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(folder)

@@ -235,6 +235,14 @@ class World:
         assert found.exit == 0, f"exit {found.exit}\n{found.err}\n{found.out}"
         return found
 
+    def refused(
+        self, command: str | Iterable[object], *more: object, exit: int = 2, **given: Any
+    ) -> str:
+        """What a command that must end with this exit code says on standard error."""
+        found = self.run(command, *more, **given)
+        assert found.exit == exit, f"exit {found.exit}\n{found.err}"
+        return found.err
+
     def start(self, command: str | Iterable[object], **options: Any) -> subprocess.Popen[bytes]:
         """`rerank` in a process of its own; options are those of Popen, `env` beside ours."""
         words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]

@@ -7,14 +7,9 @@ LONG = "x" * (17 << 20)
 NFD = "in Unicode form NFD"
 
 FAULTS = [
-    *(
-        checked(f"{row}-check-{name}", level, rf"{name}{finding}", {name: change})
-        for name in (KBEST, DOCS, REF)
-        for row, level, finding, change in (
-            ("01", WARNING, ":1: byte-order mark at the start, removed; ", around(b"\xef\xbb\xbf")),
-            ("07", WARNING, ":1: CRLF line ends, read as LF; .* times", replaced("\n", "\r\n")),
-        )
-    ),
+    *(checked(f"{row}-check-{name}", level, rf"{name}{finding}", {name: change}) for name in (KBEST, DOCS, REF)
+        for row, level, finding, change in (("01", WARNING, ":1: byte-order mark at the start, removed; ", around(b"\xef\xbb\xbf")), ("07", WARNING,
+        ":1: CRLF line ends, read as LF; .* times", replaced("\n", "\r\n")))),
     checked("02-check-in-a-hypothesis", WARNING, r"dev\.kbest:3: byte-order mark inside the text, kept; ", kbest(line(3, "light", "\ufefflight"))),
     checked("02-check-in-a-reference", WARNING, r"dev\.ref:2: byte-order mark inside the text, kept; ", {REF: line(2, "light", "\ufefflight")}),
     checked("03-check-kbest-without-mark", FAULT, r"dev\.kbest:1: .*UTF-16 big-endian; convert it with: iconv", kbest(recoded("utf-16-be"))),
@@ -44,12 +39,10 @@ FAULTS = [
     checked("15-check-references", WARNING, r"dev\.kbest: mixed escaping: references .*; unescape", {REF: line(1, "lit", "lit &amp; bright")}),
     checked("16-check-read-uniquely", WARNING, r"dev\.kbest:3: hypothesis that contains '\|\|\|', kept; ", kbest(line(3, "it gives", "it ||| gives"))),
     checked("16-check-could-be-columns", FAULT, r"dev\.kbest:3: expected .*'\|\|\|' inside a hypothesis",
-            kbest(line(3, "light |||", "light ||| LM0= 1 ||| 2 |||"))),
+        kbest(line(3, "light |||", "light ||| LM0= 1 ||| 2 |||"))),
     checked("16-check-in-first-line", FAULT, r"dev\.kbest:\d: expected .*'\|\|\|' inside a hypothesis", kbest(line(1, "lamp is", "lamp ||| is"))),
-    *(
-        checked(f"17-check-{word[1:-1].strip('/')}-{n}", WARNING, r"dev\.kbest:3: hypothesis that contains <s>, .*; ", kbest(line(3, "light", word)))
-        for n, word in enumerate(("</s>", "<unk>"))
-    ),
+    *(checked(f"17-check-{word[1:-1].strip('/')}-{n}", WARNING, r"dev\.kbest:3: hypothesis that contains <s>, .*; ", kbest(line(3, "light", word)))
+        for n, word in enumerate(("</s>", "<unk>"))),
     checked("18-check-kbest", FAULT, r"dev\.kbest:3: expected at most 16777216 bytes in a line", kbest(line(3, "light", LONG))),
     checked("18-check-docs", FAULT, r"dev\.docs:2: expected at most 8192 bytes in a line", {DOCS: line(2, "evening", "e" * 8193)}),
-]
+]  # fmt: skip

@@ -103,6 +103,11 @@ FAULTS = [
     Fault("--report-baseline-shorter", f"{REPORT} --baseline b", r"b: expected the sentences of t in their order", {"t": TRACE, "b": TRACE.partition("\n")[2]}, cure={"b": TRACE}),
     Fault("--report-baseline-longer", f"{REPORT} --baseline b", r"b: expected as many sentences as t has, found more", {"t": TRACE, "b": TRACE * 2}, cure={"b": TRACE}),
     Fault("--report-baseline-trace-and-text", f"{REPORT} --baseline b --baseline base.txt", "expected texts or one trace, found both", {"t": TRACE, "b": TRACE}, 2, f"{REPORT} --baseline base.txt"),
+    *(Fault(f"--report-beside-{n}", f"{REPORT} --beside {given}", told, {"t": TRACE, "few": "x\n"}, code, REPORT)
+      for n, (given, told, code) in enumerate((
+          ("decoded=t", "--beside decoded=…: another output has this name", 2), ("a=t --beside a=t", "--beside a=…: another output has this name", 2),
+          ("t", "expected NAME=FILE, for example mbr=mbr.out; found 't'", 2), ("a=-", "-: a trace is read twice; give the name of a file", 2),
+          ("a=few", r"few: expected \d+ lines", 3)))),
     Fault("--report-of-standard-input", "report --trace - --docs dev.docs --ref dev.ref", r"-: a trace is read twice; give the name of a file", exit=2, stdin=TRACE.encode(), cure=({"t": TRACE}, REPORT)),
     *(Fault(f"--report-summary-{name}", f"{REPORT} --summary s", OTHERS % told, {"t": TRACE, "s": SUMMARY.replace(old, new)}, cure={"s": SUMMARY}) for name, old, new, told in SUMMARIES),
     Fault("--explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),

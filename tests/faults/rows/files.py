@@ -40,31 +40,19 @@ def of_summary(name: str, content: Any, message: str = "something else") -> Faul
 
 
 FAULTS = [
-    *(
-        of_trace(f"{n}", line)
-        for n, line in enumerate((
-            "", "[]", "[" * 100_000,
-            {key: value for key, value in CHOICE.items() if key != "margin"},
-            {**CHOICE, "texts": {"chosen": 1, "first": "a", "runner_up": None}},
-            {**CHOICE, "over_first": {"LM0": "0.5"}}, {**CHOICE, "over_first": 3},
-            {**CHOICE, "alone": {"chosen": 1}}, {**CHOICE, "sentence": "2"}, "5", '["evening", 0]',
-            {**CHOICE, "margin": float("inf")}, json.dumps(CHOICE).replace("0.125,", f"1{'0' * 400},"),
-            {**CHOICE, "over_first": {"\udc00": 0.5}}, {**CHOICE, "texts": {**CHOICE["texts"], "first": "\ud800"}},
-        ))
-    ),
-    *(
-        of_summary(f"{n}", content)
-        for n, content in enumerate((
-            "", "[]", "[" * 100_000,
-            {key: value for key, value in SUMMARY.items() if key != "best"},
-            *({**SUMMARY, name: "1"} for name in ("gap", "exact", "near_ties")),
-            {**SUMMARY, "documents": [{**DOCUMENT, "gap": "0"}]}, {**SUMMARY, "documents": 3},
-            {**SUMMARY, "signature": None}, {**SUMMARY, "score": float("nan")}, {**SUMMARY, "best": "\udc00"},
-        ))
-    ),
-    Fault("--blank-lines", "perplexity --ngram blank dev.ref", r"blank:1\d{6}: expected text, found 1,0.* blank lines of 1,",
-          {"blank": "\n" * 2**21}),
+    *(of_trace(f"{n}", line)
+        for n, line in enumerate(("", "[]", "[" * 100_000, {key: value for key, value in CHOICE.items() if key != "margin"}, {**CHOICE,
+        "texts": {"chosen": 1, "first": "a", "runner_up": None}}, {**CHOICE, "over_first": {"LM0": "0.5"}}, {**CHOICE, "over_first": 3}, {**CHOICE,
+        "alone": {"chosen": 1}}, {**CHOICE, "sentence": "2"}, "5", '["evening", 0]', {**CHOICE, "margin": float("inf")}, json.dumps(CHOICE).replace("0.125,",
+        f"1{'0' * 400},"), {**CHOICE, "over_first": {"\udc00": 0.5}}, {**CHOICE, "texts": {**CHOICE["texts"], "first": "\ud800"}}))),
+    *(of_summary(f"{n}", content)
+        for n, content in enumerate(("", "[]", "[" * 100_000, {key: value for key, value in SUMMARY.items() if key != "best"}, *({**SUMMARY, name: "1"}
+        for name in ("gap", "exact", "near_ties")), {**SUMMARY, "documents": [{**DOCUMENT, "gap": "0"}]}, {**SUMMARY, "documents": 3}, {**SUMMARY,
+        "signature": None}, {**SUMMARY, "score": float("nan")}, {**SUMMARY, "best": "\udc00"}))),
+    Fault("--blank-lines", "perplexity --ngram blank dev.ref", r"blank:1\d{6}: expected text, found 1,0.* blank lines of 1,", {"blank": "\n" * 2**21}),
     of_summary("other", {**SUMMARY, "documents": [{**DOCUMENT, "id": "c"}]}, "a document 'c'"),
-    Fault("--trace-newer", "explain t", "t:1: found schema 2; this version reads 1, try a n", {"t": json.dumps({**CHOICE, "schema": 2})}, cure={"t": json.dumps({**CHOICE, "schema": 1})}),
-    Fault("--summary-newer", REPORT, "s: found schema 2; this version reads 1, try a n", {"t": TRACE, "docs": "a\na\nb\nb\n", "s": json.dumps({**SUMMARY, "schema": 2})}, cure=REPORT.replace("--summary s ", "")),
+    Fault("--trace-newer", "explain t", "t:1: found schema 2; this version reads 1, try a n", {"t": json.dumps({**CHOICE, "schema": 2})},
+        cure={"t": json.dumps({**CHOICE, "schema": 1})}),
+    Fault("--summary-newer", REPORT, "s: found schema 2; this version reads 1, try a n",
+        {"t": TRACE, "docs": "a\na\nb\nb\n", "s": json.dumps({**SUMMARY, "schema": 2})}, cure=REPORT.replace("--summary s ", "")),
 ]  # fmt: skip

@@ -102,15 +102,11 @@ def asked(
 
 
 FAULTS = [
-    *numbered("fairseq", FAIRSEQ, [
-        ("P-0", "P-1", "list:3: expected H-0? ?.*before|list:3: expected H-1 before"),
-        ("H-0\t-1\ta\nP-0", "P-0\t-1\nH-0", "list:2: expected H-0 before"),
-        ("H-0\t-1", "H-0\tnan", "list:2: expected a (finite|decimal) number"),
-        ("H-0\t-1\ta", "H-0\t-1", "list:2: expected H-ID, score and text"),
-        ("H-0", f"H-{'9' * 5000}", "list:2: expected a sentence id"),
-        ("H-0", "S-0\ty\nH-0", "list:2: expected one source of S-0"),
-        (FAIRSEQ, FAIRSEQ + "P-0\t-2\n", "list:4: expected one P- line after H-0.*H- line missing"),
-    ]),
+    *numbered("fairseq", FAIRSEQ,
+        [("P-0", "P-1", "list:3: expected H-0? ?.*before|list:3: expected H-1 before"), ("H-0\t-1\ta\nP-0", "P-0\t-1\nH-0", "list:2: expected H-0 before"),
+        ("H-0\t-1", "H-0\tnan", "list:2: expected a (finite|decimal) number"), ("H-0\t-1\ta", "H-0\t-1", "list:2: expected H-ID, score and text"), ("H-0",
+        f"H-{'9' * 5000}", "list:2: expected a sentence id"), ("H-0", "S-0\ty\nH-0", "list:2: expected one source of S-0"), (FAIRSEQ, FAIRSEQ + "P-0\t-2\n",
+        "list:4: expected one P- line after H-0.*H- line missing")]),
     of_list("fairseq-infinite", FAIRSEQ.replace("-1", "-inf"), "list:2: .*--clip-inf", CLIPPED),
     *numbered("sockeye", SOCKEYE, [
         ('"score": 1', '"score": "1"', "list:1: expected numbers"),
@@ -152,26 +148,19 @@ FAULTS = [
         (JSONL, '{"response": "a", "done": false}', "list:1: .*a piece of a streamed one"),
     ], "--kbest-format jsonl"),
     Fault("50-other-documents-than-those-of-the-list", "check --kbest list --docs docs", "docs:2: expected the documents that list itself has",
-          {"list": '{"doc": "a", "id": 0, "hyps": ["x"]}\n{"doc": "b", "id": 0, "hyps": ["x"]}\n', "docs": "a\na\nb\n"}, cure="check --kbest list"),
+        {"list": '{"doc": "a", "id": 0, "hyps": ["x"]}\n{"doc": "b", "id": 0, "hyps": ["x"]}\n', "docs": "a\na\nb\n"}, cure="check --kbest list"),
     Fault("50-documents-that-join-those-of-the-list", "check --kbest list --docs docs", "docs:2: document of --docs that joins documents which",
-          {"list": '{"doc": "a", "hyps": ["x"]}\n{"doc": "b", "hyps": ["x"]}\n', "docs": "c\nc\n"}, 0, {"docs": "c\nd\n"}),
+        {"list": '{"doc": "a", "hyps": ["x"]}\n{"doc": "b", "hyps": ["x"]}\n', "docs": "c\nc\n"}, 0, {"docs": "c\nd\n"}),
     of_list("jsonl-infinite", JSONL.replace("1}", "-Infinity}"), "list:1: .*--clip-inf", CLIPPED),
-    *numbered("cdec", CDEC, [
-        ("-4 Glue=2 ||| -3", "-4 Glue=2 ||| -3\n1 ||| a", "list:3: expected at least 3 columns of"),
-        ("LM=-4", "LM=-4 LM=2", "list:2: expected one value of LM"),
-        ("LM=-4", "LM=x", "list:2: expected a decimal number for LM"),
-        ("Glue=2", "a=b=2", "list:2: expected the features LM, Phrase_0, a, b, found 'a=b'"),
-    ], "--kbest-format cdec"),
-    *numbered("nematus", "0 ||| a ||| 1\n0 ||| b ||| 2\n", [
-        ("0 ||| b ||| 2", "0 ||| b", r"list:2: expected 'id \|\|\| text \|\|\| cost cost'"),
-        ("b ||| 2", "b ||| ", "list:2: expected costs in the last column, found none"),
-        ("b ||| 2", "b ||| F0= 1", "list:2: expected a decimal number for a cost, found 'F0='"),
-        ("b ||| 2", "b ||| 1 2", "list:2: expected 1 feature values"),
-    ], "--kbest-format nematus"),
-    *numbered("mbr-nmt", "NC=2\na\nb\n", [
-        ("b\n", "b\nmore\n", "list:4: expected NC=n"),
-        ("NC=2", "NC=3", "list:3: expected 1 more candidates"),
-    ]),
+    *numbered("cdec", CDEC,
+        [("-4 Glue=2 ||| -3", "-4 Glue=2 ||| -3\n1 ||| a", "list:3: expected at least 3 columns of"), ("LM=-4", "LM=-4 LM=2",
+        "list:2: expected one value of LM"), ("LM=-4", "LM=x", "list:2: expected a decimal number for LM"), ("Glue=2", "a=b=2",
+        "list:2: expected the features LM, Phrase_0, a, b, found 'a=b'")], "--kbest-format cdec"),
+    *numbered("nematus", "0 ||| a ||| 1\n0 ||| b ||| 2\n",
+        [("0 ||| b ||| 2", "0 ||| b", r"list:2: expected 'id \|\|\| text \|\|\| cost cost'"), ("b ||| 2", "b ||| ",
+        "list:2: expected costs in the last column, found none"), ("b ||| 2", "b ||| F0= 1", "list:2: expected a decimal number for a cost, found 'F0='"),
+        ("b ||| 2", "b ||| 1 2", "list:2: expected 1 feature values")], "--kbest-format nematus"),
+    *numbered("mbr-nmt", "NC=2\na\nb\n", [("b\n", "b\nmore\n", "list:4: expected NC=n"), ("NC=2", "NC=3", "list:3: expected 1 more candidates")]),
     *numbered("mlm", '{"a": {"hyp_1": {"score": 1, "text": "x"}}}', [
         ('{"hyp_1": {"score": 1, "text": "x"}}', "3", "list:1: expected an object at 'a'"),
         (', "text": "x"', "", "list:1: expected a score and a text at 'a' 'hyp_1'"),
@@ -190,8 +179,7 @@ FAULTS = [
         (MESSY, MESSY.replace("0", "9" * 5000, 1), r"list:1: .*below 2\^31"),
     ], "--kbest-format moses"),
     # Lists whose numbers are in another file
-    in_flat("lines", "flat:3", r"list:4: expected 3 lines for each sentence, found 4 lines, 1 of t",
-            "flat:2"),
+    in_flat("lines", "flat:3", r"list:4: expected 3 lines for each sentence, found 4 lines, 1 of t", "flat:2"),
     in_flat("scores-few", "flat:2 --kbest-scores short", "short:3: .*found 3 lines and more in lis", "flat:2 --kbest-scores s"),
     in_flat("scores-ragged", "flat:2 --kbest-scores ragged", "list:2: expected 1 feature values"),
     in_flat("zero", "flat:0", "expected a number of lines, as flat:100", "flat:2", 2),
@@ -203,10 +191,10 @@ FAULTS = [
     looks_like("scores", "1.5\t-2\n", "--kbest-format portage:K"),
     looks_like("text", "the text\n", "looks like plain text.*portage:K in place of flat:K", f"{CONVERT} --kbest-format flat:1"),
     looks_like("tabs", "a\tthe\n", "--kbest-format tabs", f"{CONVERT} --kbest-format tabs"),
-    *(looks_like(name, text, message, f"{CONVERT} --kbest-format {cure}") for name, text, message, cure in (
-        ("scores-behind", "a b\t-1.5\n-2\t-1\n", "numbers beside each hypothesis: .* flat:K --to", "flat:2"),
-        ("scores-first", "-1.5 ||| a b\n-2 ||| a\n", "beside each hypothesis: .* flat:K --to", "flat:1"),
-        ("pairs", "a\t-1\tb\t-2\n", "with TABs.*--kbest-format tabs", "tabs"))),
+    *(looks_like(name, text, message, f"{CONVERT} --kbest-format {cure}")
+        for name, text, message, cure in (("scores-behind", "a b\t-1.5\n-2\t-1\n", "numbers beside each hypothesis: .* flat:K --to", "flat:2"), ("scores-first",
+        "-1.5 ||| a b\n-2 ||| a\n", "beside each hypothesis: .* flat:K --to", "flat:1"), ("pairs", "a\t-1\tb\t-2\n", "with TABs.*--kbest-format tabs",
+        "tabs"))),
     *(looks_like(f"shape-{n}", text, message, cure) for n, (text, message, cure) in enumerate((
         ("0 ||| a\n0 ||| b\n", "a list without features: write ' [|]{3}' at the end", "0 ||| a |||\n0 ||| b |||\n"),
         ("0\ta\t-1\n1\tb\t-2\n", "a table of ids, texts and scores: write its rows as", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
@@ -236,16 +224,19 @@ FAULTS = [
         ("a lamp\tNone\n" * 3, 3, "2 TAB-separated columns on each line, as 'None' in one.*give the texts alone"),
         ("41% ||| a lamp\n" * 3, 3, "2 .*-separated columns on each line, as '41%' in one")))),
     *(Fault(f"--no-texts-{n}", f"{CONVERT} --kbest-format flat:2", f"list:1: expected texts, found {message}", {"list": text}, cure=cure)
-      for n, (text, message, cure) in enumerate(NO_TEXTS)),
-    looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "it looks like a heading above a table of ids, .*, without the heading", "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
+        for n, (text, message, cure) in enumerate(NO_TEXTS)),
+    looks_like("heading", "id\thyp\tscore\n0\ta\t-1\n1\tb\t-2\n", "it looks like a heading above a table of ids, .*, without the heading",
+        "0 ||| a ||| -1\n1 ||| b ||| -2\n"),
     looks_like("columns", "a\t1\t2\tb\n", "!tabs --to"),
     looks_like("utterances", "u1-1 a\nu1-2 a\nu2-1 b\n", "flat:K.*id on each line, as 'u1-1' at its start"),
-    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*; is {form[5:]} the number", {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
-      for n, (text, form) in enumerate((("".join(f"{x}\n" for x in ALIKE[::2] + ALIKE[1::2]), "flat:2"), ("".join(f"{x}\n" for x in ALIKE), "flat:3")))),
-    *(Fault(f"--alike-{n}", f"{CONVERT} --kbest-format flat:{n}", "!no more alike", {"list": "".join("\n".join(pair) + "\n" * (n - 1) for pair in zip(ALIKE[::2], ALIKE[1::2], strict=True))}, 0) for n in (2, 3)),
+    *(Fault(f"--unlike-{n}", f"{CONVERT} --kbest-format {form}", f"1 x candidates of a sentence that are no more alike .*; is {form[5:]} the number",
+        {"list": text}, 0, f"{CONVERT} --kbest-format flat:2")
+        for n, (text, form) in enumerate((("".join(f"{x}\n" for x in ALIKE[::2] + ALIKE[1::2]), "flat:2"), ("".join(f"{x}\n" for x in ALIKE), "flat:3")))),
+    *(Fault(f"--alike-{n}", f"{CONVERT} --kbest-format flat:{n}", "!no more alike",
+        {"list": "".join("\n".join(pair) + "\n" * (n - 1) for pair in zip(ALIKE[::2], ALIKE[1::2], strict=True))}, 0) for n in (2, 3)),
     Fault("--number-in-tabs", f"{CONVERT} --kbest-format tabs", "1 x number between TABs", {"list": "a\tb\t3\nc\td\n"}, 0),
     *(Fault(f"--numbers-in-tabs-{n}", f"{CONVERT} --kbest-format tabs", "between TABs, .* a column of numbers", {"list": one}, 3, {"list": "a\tb\nc\n"})
-      for n, one in enumerate(("1\ta\tb\n2\tc\td\n", "a\t1\tb\nc\t2\n", "a\tb\t-1\nc\td\te\t2\n"))),
+        for n, one in enumerate(("1\ta\tb\n2\tc\td\n", "a\t1\tb\nc\t2\n", "a\tb\t-1\nc\td\te\t2\n"))),
     Fault("--tab-in-moses", CONVERT, "1 x TAB in a hypothesis", {"list": "0 ||| a\tb ||| A= 1\n0\t|||\ta\t||| A= 1\n"}, 0),
     Fault("--columns-differ", f"{CONVERT} --kbest-format flat:1", "list:201: expected 2 columns of each", {"list": "a\t-1\n" * 200 + "c\n"}),
     looks_like("key", '{"a": 1}\n', 'JSON without candidates at its keys a: write a line {"candidates": [^`]*; formats'),
@@ -253,7 +244,7 @@ FAULTS = [
         '{"0": ["a", "b"], "1": ["c"]}', '{"all": [{"id": 0, "hypotheses": ["a"]}]}', '{"u0": {"hyps": ["a"]}, "u1": {"hyps": ["b"]}}', '{"n": "a b", "score": -1}',
         '[{"candidates": ["a", "b"]}]', '[["a", "b"], ["c"]]', '["a", "b"]', '["a",\n"b"]', '{\n"candidates": ["a"]}'))),
     of_list("key-of-text", '{"output": [{"rec_text": "a b", "score": -1}]}\n', "expected a candidate's key 'text'.*; write its text at this key",
-            '{"output": [{"text": "a b", "score": -1}]}\n'),
+        '{"output": [{"text": "a b", "score": -1}]}\n'),
     Fault("--second-run-of-fairseq", CONVERT, "1 x source that comes again, as of a second run.*list:4", {"list": FAIRSEQ * 2}, 0),
     looks_like("broken-json", '{"a" 1}\n', "looks like JSON: expected one JSON object.*Expecting ':'"),
     looks_like("extractor", "FEATURES_TXT_BEGIN_0 0 1 1 A_0 \n", "tune-moses"),
@@ -267,8 +258,8 @@ FAULTS = [
     asked("--to documents --no-docs one --n-best 2", "expected totals", "--to documents --no-docs one", 3, replaced(" ||| -4.8125", "")),
     asked("--to documents --no-docs one", "--escape moses", "--to moses", 3, line(2, "lamp", r"lamp \n it")),
     Fault("16-bars-for-moses", "convert --kbest list --kbest-format tabs --to moses",
-          r"list:1: expected a text without \|\|\| .* found 'a \|\|\| b'; .* --escape moses", {"list": "a ||| b\tc\n"},
-          cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
+        r"list:1: expected a text without \|\|\| .* found 'a \|\|\| b'; .* --escape moses", {"list": "a ||| b\tc\n"},
+        cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
     # What the order of candidates says of their numbers
     *(Fault(f"--costs-{n}", "decode --kbest list --no-docs one --weights w.json --out -", rf"likely costs .*: {names}; give negative weights, first at list",
             {"list": "".join(f"{k // 2} ||| a{k} ||| {one.format(k + 1)}\n" for k in range(4)), "w.json": json.dumps(weights)}, 0)
@@ -287,18 +278,16 @@ FAULTS = [
         ("F0", "--kbest-format flat:2", "".join(f"a {k}\t{a}\n" for k, a in enumerate((5, -2, 0, 1, 4, 9.5))))))),
     Fault("--votes", "check --kbest list --kbest-format flat:2 --no-docs one", (r"!\d warning", r"duplicates +1,"), {"list": "a\na\n"}, 0),
     Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", (r"!\d warning", "totals +2 with Moses' penalty"),
-          {"list": "0 ||| a ||| A= -1 ||| -101\n0 ||| b ||| A= -2.5 ||| -302.5\n0 ||| c ||| A= -1000 ||| -1000\n", "w.json": '{"A": 1}'}, 0),
+        {"list": "0 ||| a ||| A= -1 ||| -101\n0 ||| b ||| A= -2.5 ||| -302.5\n0 ||| c ||| A= -1000 ||| -1000\n", "w.json": '{"A": 1}'}, 0),
     # Ids
     Fault("27-id-far-beyond", "first --kbest dev.kbest", r"dev\.kbest: .*found id 2147483647 in a list of 9 hypotheses; give --docs FILE",
-          {"dev.kbest": line(9, "3 |||", "2147483647 |||")}),
-    Fault("28-first-id-above-all", "first --kbest dev.kbest --first-id 7",
-          r"dev\.kbest:1: expected ids from 7 on, found 0", cure="first --kbest dev.kbest"),
+        {"dev.kbest": line(9, "3 |||", "2147483647 |||")}),
+    Fault("28-first-id-above-all", "first --kbest dev.kbest --first-id 7", r"dev\.kbest:1: expected ids from 7 on, found 0", cure="first --kbest dev.kbest"),
     Fault("48-json-document-resumes", CONVERT, "expected each document in one run of lines",
-          {"list": "".join(f'{{"document": "{d}", "candidates": ["a"]}}\n' for d in "xyx")},
-          cure={"list": "".join(f'{{"document": "{d}", "candidates": ["a"]}}\n' for d in "xxy")}),
-    Fault("95-scores-of-the-list-s-own-name", f"{DECODE} --scores LM0=qe",
-          "--scores LM0=…: dev.kbest already has a feature 'LM0'", {"qe": "1\n" * 9}, 2,
-          "score --kbest dev.kbest --docs dev.docs --scores QE=qe"),
+        {"list": "".join(f'{{"document": "{d}", "candidates": ["a"]}}\n' for d in "xyx")},
+        cure={"list": "".join(f'{{"document": "{d}", "candidates": ["a"]}}\n' for d in "xxy")}),
+    Fault("95-scores-of-the-list-s-own-name", f"{DECODE} --scores LM0=qe", "--scores LM0=…: dev.kbest already has a feature 'LM0'", {"qe": "1\n" * 9}, 2,
+        "score --kbest dev.kbest --docs dev.docs --scores QE=qe"),
     # Contrastive sets
     *(contrastive(wrong, message) for wrong, message in (
         ("the lamp", "expected one JSON object, found 'the lamp': Expecting value at column 1"),
@@ -331,7 +320,7 @@ FAULTS = [
         )
     ),
     Fault("21-contrastive-blank-line", CONTRAST, (r"1 x blank line, skipped, first at set\.jsonl:2", r"set\.jsonl:3: expected a JSON object"),
-          {"set.jsonl": SET + "\n[1]\n"}),
+        {"set.jsonl": SET + "\n[1]\n"}),
     Fault("20-empty-contrastive-set", CONTRAST, r"set\.jsonl:1: expected a JSON object per line", {"set.jsonl": ""}),
     # Files of Moses' extractor
     *extracted("f.dat", FEATURES, [
@@ -352,12 +341,9 @@ FAULTS = [
         (FEATURES, "", ": .*found no line"),
         ("END_0\n", "END_0\nFEATURES_BIN_BEGIN_0 1 2 3\n", ":5: expected text, found the binary form; run extractor without"),
     ]),
-    *extracted("s.dat", SCORES, [
-        ("9 BLEU", "17 BLEU", ":1: expected 9 statistics of BLEU, found 17 of 'BLEU'"),
-        ("9 BLEU", "9", ":1: expected 'SCORES_TXT_BEGIN_0 <sentence> .* BLEU'"),
-        ("1 1 4", "1 1", ":3: expected 9 statistics .*, found 8"),
-        ("3 4 2 3 1 2 0 1 4", "3 2 1 0 4 3 2 1 4", ":2: expected whole numbers c1 t1"),
-        ("1 1 4", "1 1 4 a=1", ":3: expected statistics, found"),
-        ("3 4 2 3", "3 nan 2 3", ":2: expected a decimal"),
-    ]),
+    *extracted("s.dat", SCORES,
+        [("9 BLEU", "17 BLEU", ":1: expected 9 statistics of BLEU, found 17 of 'BLEU'"), ("9 BLEU", "9",
+        ":1: expected 'SCORES_TXT_BEGIN_0 <sentence> .* BLEU'"), ("1 1 4", "1 1", ":3: expected 9 statistics .*, found 8"), ("3 4 2 3 1 2 0 1 4",
+        "3 2 1 0 4 3 2 1 4", ":2: expected whole numbers c1 t1"), ("1 1 4", "1 1 4 a=1", ":3: expected statistics, found"), ("3 4 2 3", "3 nan 2 3",
+        ":2: expected a decimal")]),
 ]  # fmt: skip

@@ -88,11 +88,9 @@ LAST = "reads documents from the last sentence to the first.* --reverse-document
 USELESS = [
     ("reversed-for-contrastive", CONTRASTIVE, LAST, TURNED),
     ("next-for-contrastive", CONTRASTIVE, "next sentence, which rerank lm-eval contrastive", NEXT),
-    (
-        "backward-twice", "perplexity --lm lm text --duplicate-last-word", "lm reads sentences from right to left; leave it out",
-        Model("rnnlm", {"backward": True}),
-    ),
-]
+    ("backward-twice", "perplexity --lm lm text --duplicate-last-word", "lm reads sentences from right to left; leave it out",
+        Model("rnnlm", {"backward": True})),
+]  # fmt: skip
 READ = {**ITEM, "source": ["a", "b"]}
 COMMANDS = [Fault(f"62-{name}", command, message, {**TEXTS, "lm": model}, 2, FORWARD) for name, command, message, model in USELESS]
 COMMANDS += [

@@ -30,9 +30,6 @@ FAULTS += [
     Fault("87-shard-of-standard-input", f"{PIPED} --shard 1/2", SHARED, MODEL, 2, D, stdin=IDS),
     Fault("94-torchrun-piped", PIPED, f"torchrun: {SHARED}", MODEL, 2, None, IDS, OF_TWO),
     Fault("94-training-piped", TRAIN, SHARED, {}, 2, None, b"it is\n", OF_TWO),
-    *(
-        Fault(f"87-limit-{name}", "cache info", message, exit=2, environment={"RERANK_CACHE_GB": value})
-        for name, value in (("nan", "nan"), ("zero", "0"), ("inf", "1e999"))
-        for message in (f"found '{value}'; .* RERANK_CACHE_GB=20",)
-    ),
-]
+    *(Fault(f"87-limit-{name}", "cache info", message, exit=2, environment={"RERANK_CACHE_GB": value})
+        for name, value in (("nan", "nan"), ("zero", "0"), ("inf", "1e999")) for message in (f"found '{value}'; .* RERANK_CACHE_GB=20",)),
+]  # fmt: skip

@@ -291,20 +291,10 @@ TOPICS += [
     Fault("--labels-too-few", P, "document 6 has 1 ", {**FOR_TOPICS, "l": SHORT}, 3, FOR_TOPICS),
     Fault("--label-of-two", P, "one label for each", {**FOR_TOPICS, "l": TWICE}, 3, FOR_TOPICS),
     Fault("--one-relation", CLASSIFY, "with at least two relations", {"a": LONE}, 3, {"a": ANNOTATED}),
-    *(
-        Fault(f"--annotated-{name}", CLASSIFY, OBJECT, {"a": f"{ANNOTATED}{wrong}\n"}, 3, cure)
-        for cure in ({"a": ANNOTATED * 2},)
-        for name, wrong in (
-            ("without-relations", '{"sentences": [["a"]]}'),
-            ("no-json", "["),
-            ("relations-too-few", '{"sentences": [["a"], ["b"]], "relations": [null]}'),
-            ("word-with-a-blank", '{"sentences": [["a b"]], "relations": [null]}'),
-        )
-    ),
-    *(
-        Fault(f"82-{name}-folder-not-empty", command, "model: not empty; name a new folder",
-            {**FOR_TOPICS, "a": ANNOTATED, "model/x": ""}, 2, command.replace("out model", "out new"))
-        for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))
-    ),
-]
+    *(Fault(f"--annotated-{name}", CLASSIFY, OBJECT, {"a": f"{ANNOTATED}{wrong}\n"}, 3, cure) for cure in ({"a": ANNOTATED * 2},)
+        for name, wrong in (("without-relations", '{"sentences": [["a"]]}'), ("no-json", "["), ("relations-too-few",
+        '{"sentences": [["a"], ["b"]], "relations": [null]}'), ("word-with-a-blank", '{"sentences": [["a b"]], "relations": [null]}'))),
+    *(Fault(f"82-{name}-folder-not-empty", command, "model: not empty; name a new folder", {**FOR_TOPICS, "a": ANNOTATED, "model/x": ""}, 2,
+        command.replace("out model", "out new")) for name, command in (("topics", LEARN), ("trained", P), ("classifier", CLASSIFY))),
+]  # fmt: skip
 FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *FROM_MODELS, *DOCUMENTS, *SIDES, *TOKENIZERS, *TOPICS]

@@ -34,24 +34,19 @@ SIDE = {  # of the sentences of every document
     "parents": [[2], [0], [], [1], [3]],  # index in the document
 }
 CELLS = {  # scalar code, and the matrices and vectors that each tensor of a layer stacks
-    "lstm": (
-        lstm,
-        {"lower": "W_i W_f W_o W_c", "recurrent": "U_i U_f U_o U_c", "bias": "b_i b_f b_o b_c"},
-    ),
-    "cifg": (
-        cifg,
-        {"lower": "W_xi W_xc W_xo", "recurrent": "W_hi W_hc W_ho", "peephole": "W_ci W_co"}
-        | {"bias": "b_i b_c b_o"},
-    ),
-    "peephole": (
-        peephole,
-        {"lower": "W_xi W_xf W_xo W_xc", "recurrent": "W_hi W_hf W_ho W_hc"}
-        | {"peephole": "W_ci W_cf W_co", "bias": "b_i b_f b_o b_c"},
-    ),
+    "lstm": (lstm,
+        {"lower": "W_i W_f W_o W_c", "recurrent": "U_i U_f U_o U_c", "bias": "b_i b_f b_o b_c"}),
+    "cifg": (cifg,
+        {"lower": "W_xi W_xc W_xo", "recurrent": "W_hi W_hc W_ho",
+        "peephole": "W_ci W_co"} | {"bias": "b_i b_c b_o"}),
+    "peephole": (peephole,
+        {"lower": "W_xi W_xf W_xo W_xc",
+        "recurrent": "W_hi W_hf W_ho W_hc"} | {"peephole": "W_ci W_cf W_co",
+        "bias": "b_i b_f b_o b_c"}),
     "rnn": (sigmoid_rnn, {"lower": "W_x", "recurrent": "W_h", "bias": "b"}),
     "tanh": (tanh_rnn, {"lower": "W_x", "recurrent": "W_h", "bias": "b"}),
     "htanh": (htanh_rnn, {"lower": "W", "recurrent": "U", "bias": "b"}),
-}
+}  # fmt: skip
 CELLS["cifg-2015"] = cifg_2015, CELLS["cifg"][1]
 TENSORS = [  # names in the papers; `[0]` is the only row of a matrix
     *(("X", "embedding.weight"), ("b", "head.bias"), ("b", "head.layer.bias")),
