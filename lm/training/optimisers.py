@@ -84,7 +84,7 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     x = wide.to(dtype)
-    x = x / x.norm().clamp(min=1e-7)
+    x = x / torch.linalg.vector_norm(x).clamp(min=1e-7)
     first, third, fifth = COEFFICIENTS
     for _ in range(ITERATIONS):
         square = x @ x.T

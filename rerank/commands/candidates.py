@@ -203,6 +203,8 @@ def _model(options: CandidatesOptions) -> LanguageModelOption:
         raise UsageError(
             f"--beam-groups {search.beam_groups}: not for a model of CTranslate2; leave it out"
         )
+    if converted and options.machine.device == "mps":
+        raise UsageError("--device mps: not for a model of CTranslate2; use --device cpu")
     model = LanguageModelOption.of("model", f"{SEQ2SEQ}{text.partition(':')[2]}")
     settings, keys = model.window, _KEYS[:-1] if converted else _KEYS
     if not isinstance(settings, TranslationSettings) or any(

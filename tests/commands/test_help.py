@@ -229,7 +229,8 @@ def test_a_file_that_shadows_a_package_is_named_in_one_line(world: World) -> Non
         "rename that file, or run rerank from another folder\n",
     )
     python = [sys.executable, "-c", "from rerank import Reranker"]
-    ran = subprocess.run(python, capture_output=True, cwd=world.folder, text=True, check=False)
+    options: dict[str, Any] = {"cwd": world.folder, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    ran = subprocess.run(python, capture_output=True, text=True, check=False, **options)
     assert ran.stderr.endswith(found.err.partition(": ")[2])
 
 

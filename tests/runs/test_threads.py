@@ -1,12 +1,15 @@
 """Threads, cores and devices: what is asked for, what processes of one machine share."""
 
 import os
+import shutil
 from collections.abc import Iterator
+from glob import glob
 
 import pytest
 import torch
 from support.metal import Metal
 from support.runs import decoding, taken
+from support.texts import TRAIN, with_texts
 from support.world import World
 
 OF_FOUR = {"TORCHELASTIC_RUN_ID": "none", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4"}
@@ -113,6 +116,23 @@ def test_metal_gives_the_scores_and_choices_of_the_cpu(model: str, head: str, ma
     assert taken(mac) == outputs
 
 
+@pytest.mark.parametrize("options", ["--model codclm", "--model ccdclm --objective nce"])
+def test_metal_trains_the_model_of_the_cpu(
+    options: str, mac: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the random numbers of the CPU."""
+    with_texts(mac, 4, 2)
+    mac.ok(f"{TRAIN} {options} --device cpu -q")
+    weights = "lm/weights-*.safetensors"  # * is a digest of them
+    expected = glob(weights)
+    shutil.rmtree("lm")
+    generator = torch.Generator
+    monkeypatch.setattr(torch, "Generator", lambda device=None: generator())
+    with Metal():
+        mac.ok(f"{TRAIN} {options} --device mps -q")
+    assert glob(weights) == expected != []
+
+
 def test_what_metal_cannot_do_is_one_line_with_a_cure(
     mac: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,8 +154,6 @@ def test_what_metal_cannot_do_is_one_line_with_a_cure(
 def test_auto_is_bfloat16_where_the_hardware_multiplies_it_faster(
     fast: bool, dtype: str, drawn: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from support.texts import TRAIN, with_texts
-
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: fast)
     with_texts(drawn, 4, 2)
     command = TRAIN.replace("--precision float32", "--precision auto")

@@ -82,7 +82,7 @@ def computed(func: Any, args: Sequence[Any], named: Named, missing: str) -> Any:
     if on_metal and name.partition(".")[0] not in BETWEEN_DEVICES | {"aten::index"}:
         if missing and name.startswith(missing):
             raise NotImplementedError(MISSING.format(missing))
-        others = [one for one in leaves if type(one) is Tensor and one.ndim]
+        others = [one for one in leaves if type(one) is Tensor and one.ndim and not one.is_meta]
         if others:
             raise RuntimeError(f"{name}: Expected all tensors to be on the same device")
     if named.get("device") is not None:
@@ -91,12 +91,16 @@ def computed(func: Any, args: Sequence[Any], named: Named, missing: str) -> Any:
         named = {**named, "device": torch.device("cpu") if on_metal else named["device"]}
     if name == "aten::copy_":
         on_metal = isinstance(args[0], MetalTensor)
-    args, named = tree_map(_held, (tuple(args), dict(named)))
+    if on_metal or any(isinstance(one, MetalTensor) for one in leaves):
+        args, named = tree_map(_held, (tuple(args), dict(named)))
     found = func(*args, **named)
     return tree_map(_on_metal, found) if on_metal else found
 
 
 def _held(value: Any) -> Any:
+    """Numbers of a tensor; those of `meta` are the gradients of 0 that torch itself makes."""
+    if type(value) is Tensor and value.is_meta:
+        return torch.zeros(value.shape, dtype=value.dtype)
     return value.held if isinstance(value, MetalTensor) else value
 
 

@@ -163,6 +163,7 @@ COMMANDS += table(
 66-seq2seq-pmi | {SOUND_ONE},pmi=yes | always 0; leave the option out, or give a window | {SOUND_ONE},sentences=1,pmi=yes
 62-candidates-of-causal | {FIND} hf:gpt | --model hf:gpt: expected seq2seq:DIR, of Hugging Face | {FIND} seq2seq:marian
 62-candidates-of-a-converted-model-and-epsilon | {FIND} ct2:marian --sample --epsilon 0.1 | --epsilon 0.1: CTranslate2 does not leave out tokens so; leave it out | {FIND} seq2seq:marian --sample
+62-candidates-of-a-converted-model-on-mps | {FIND} ct2:marian --device mps | --device mps: not for a model of CTranslate2; use --device cpu | {FIND} seq2seq:marian --device cpu
 62-candidates-of-context | {FIND} seq2seq:marian,sentences=1 | expected src, tgt, .* found another key; leave it out | {FIND} seq2seq:marian
 62-candidates-of-no-beam | {FIND} seq2seq:marian --beam 2 | --beam 2: expected --n-best 3 or more | {FIND} seq2seq:marian --beam 3
 62-candidates-of-no-draws | {FIND} seq2seq:marian --temperature 2 | tokens are drawn under --sample alone; add it | {FIND} seq2seq:marian --temperature 2 --sample
