@@ -133,12 +133,12 @@ def _check_shape(fits: bool, t: int, shape: str, scores: Floats) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedSum(DocumentProblem):
-    """The weighted sum of problems, at least one, over the same candidates: Σ_i weight_i · score_i.
+    """The weighted sum of several problems over the same candidates: Σ_i weight_i · score_i.
 
-    Weights are finite. Sums run over the parts in their order, in float64. Parts of weight 0 are
-    never evaluated (so 0 · −inf does not arise) and do not count for the order, the highest of the
-    others; with all weights 0 it is 0 and every path scores 0. Errors: ScoreError with the part for
-    NaN, +inf, and −inf under a negative weight.
+    Sums run over the parts in their order, in float64. Parts of weight 0 are never evaluated (so
+    0 · −inf does not arise) and do not count for the order, the highest of the others; with all
+    weights 0 it is 0 and every path scores 0. Errors: ScoreError with the part for NaN, +inf, and
+    −inf under a negative weight.
     """
 
     parts: Sequence[tuple[float, DocumentProblem]]
@@ -149,7 +149,14 @@ class WeightedSum(DocumentProblem):
     _weights: tuple[tuple[int, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("a weighted sum needs at least one part")
         lengths = tuple(self.parts[0][1].lengths)
+        for i, (weight, part) in enumerate(self.parts):
+            if not np.isfinite(weight):
+                raise ValueError(f"scorer {i}: expected a finite weight, found {weight}")
+            if tuple(part.lengths) != lengths:
+                raise ValueError(f"scorer {i}: its sentences have other numbers of candidates")
         weights = tuple((i, weight) for i, (weight, _) in enumerate(self.parts) if weight != 0)
         problems = tuple(self.parts[i][1] for i, _ in weights)
         if not weights:

@@ -70,8 +70,14 @@ def beam(
     guarantee otherwise, and fewer paths than `n_best` only if the beam saw fewer. O(Σ B K_t) time
     beside the problem's own and O(T B) memory, where B is `width`, on finite orders times n_best.
     Ties: the rule of `decoders.problem`, applied to prefixes when the beam is cut and to paths at
-    the end. Deterministic. Errors: ScoreError naming the sentence.
+    the end. Deterministic. Errors: ValueError for an invalid width, n_best or threshold, ScoreError
+    naming the sentence.
     """
+    if (width is not None and width < 1) or n_best < 1 or not threshold >= 0:
+        raise ValueError(
+            "expected a width and n_best of at least 1 and a threshold of at least 0, found "
+            f"{width}, {n_best}, {threshold}"
+        )
     states, order, last = problem.initial(), problem.order, len(problem.lengths) - 1
     totals = np.zeros(1)  # (N,) scores of the hypotheses, in the order of the tie rule
     contexts = np.zeros(1, dtype=np.intp)  # (N,) the state that each hypothesis is in

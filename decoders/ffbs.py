@@ -42,8 +42,10 @@ def ffbs(
     out as paths: O(T² M N) beside the problem. A lag shorter than the dependence draws from another
     distribution, however many particles there are. With all scores 0 the target is uniform over the
     paths. Without a possible path the result is the path of first candidates. Random: `rng`.
-    Errors: ValueError for an invalid scale, ScoreError naming the sentence.
+    Errors: ValueError for invalid options, ScoreError naming the sentence.
     """
+    if samples < 1 or (lag is not None and lag < 1):
+        raise ValueError(f"expected samples and a lag of at least 1, found {samples}, {lag}")
     reach = lag or problem.order or 2
     lengths = tuple(problem.lengths)
     if is_chain(problem):

@@ -56,10 +56,15 @@ def mbr(
     and 1. With all scores 0 the path is the consensus of the lists. O(Σ K_{t-1} K_t) time on order
     0 and 1, else that of `smc`, beside the utility. Ties: as in `best`. Without a possible path the
     first candidates. Random above order 1: `rng`. Errors: ValueError without a utility and for an
-    invalid scale, ScoreError naming the sentence.
+    invalid scale, spread or reward, ScoreError naming the sentence.
     """
     if utility is None:
         raise ValueError("mbr needs a utility")
+    if not (0 < spread < np.inf and np.isfinite(word_reward)):
+        raise ValueError(
+            f"expected a finite spread above 0 and a finite word reward, found {spread} and "
+            f"{word_reward}"
+        )
     if alpha is None:
         deviation = yield from standard_deviation.steps(problem)
         alpha = min(spread / deviation, 1e300) if deviation > 0 else 1.0

@@ -60,6 +60,8 @@ def check_scale(alpha: float) -> None:
 
 def ranked(choices: Indices, scores: Array, n_best: int) -> tuple[Path, ...]:
     """The best distinct paths of choices (M, T), scores (M,), by the rule of ties; O(M T log M)."""
+    if n_best < 1:
+        raise ValueError(f"expected n_best >= 1, found {n_best}")
     distinct, first = np.unique(choices, axis=0, return_index=True)
     order = np.lexsort((*distinct.T, -scores[first]))[:n_best]
     rows, best = distinct[order].tolist(), scores[first][order].tolist()

@@ -141,8 +141,14 @@ def smc(
     prefixes `lag` sentences later (the smoothing lag). O(T N (K + lag)) time beside the problem,
     O(T N) memory, N = particles. A run in which all prefixes become impossible counts as Ẑ = 0 and
     gives the path of first candidates. With all scores 0 the target is uniform over the paths.
-    Random: `rng`. Errors: ValueError for an invalid scale, ScoreError naming the sentence.
+    Random: `rng`. Errors: ValueError for invalid options, ScoreError naming the sentence.
     """
+    if resampling not in RESAMPLING:
+        raise ValueError(
+            f"no resampling is called {resampling!r}; there are {', '.join(RESAMPLING)}"
+        )
+    if lag < 1:
+        raise ValueError(f"expected a lag of at least 1, found {lag}")
     run = yield from particle_filter.steps(
         problem,
         alpha=alpha,
@@ -182,6 +188,11 @@ def particle_filter(
     grows by equal steps from `temper` at the first sentence to 1.
     """
     check_scale(alpha)
+    if particles < 1 or not 0 <= threshold <= 1 or not 0 <= temper <= 1:
+        raise ValueError(
+            "expected particles >= 1, a threshold and a temper from 0 to 1, found "
+            f"{particles}, {threshold}, {temper}"
+        )
     lengths, states = problem.lengths, problem.initial()
     # rows of the last generation that were resampled, and how often
     rows, counts = np.zeros(1, np.intp), np.array([particles])

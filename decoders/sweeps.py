@@ -48,9 +48,14 @@ def sweeps(
     the whole document. Serves every order, exact on 0. Where the horizon reaches the order (or the
     end, without `causal` the beginning too) a sweep never lowers the score.
     O(T K^block (block + horizon)) rescorings a sweep. Ties: a path stays as it is. Random with
-    `gibbs`: `rng`. Errors: ValueError for an invalid scale or a start that is not a path,
-    ScoreError naming the sentence.
+    `gibbs`: `rng`. Errors: ValueError for invalid options or a start that is not a path, ScoreError
+    naming the sentence.
     """
+    if block < 1 or gibbs < 0 or (horizon is not None and horizon < 0):
+        raise ValueError(
+            f"expected a block of at least 1 sentence, and gibbs and horizon of at least 0, found "
+            f"{block}, {gibbs}, {horizon}"
+        )
     if gibbs:
         if alpha is None:
             raise ValueError("Gibbs sweeps need a scale alpha")

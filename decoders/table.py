@@ -3,8 +3,7 @@
 A new decoder is a function, a row of `DECODERS` and a test (`decoders.laws`), or the same in a
 package that has the row as an entry point of the group `rerank.decoders`. `load` imports the
 function, so that the table itself loads neither numpy nor a decoder. A function made by
-`decoders.batching.batchable` searches all documents of a run together, any other one by one. The
-bounds of options are stated here alone: decoders are called with values within them.
+`decoders.batching.batchable` searches all documents of a run together, any other one by one.
 """
 
 from __future__ import annotations

@@ -100,6 +100,8 @@ def exhaustive(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
     Errors: UnsuitedDecoder above MAX_PATHS paths, ScoreError naming the sentence.
     """
     lengths = problem.lengths
+    if n_best < 1:
+        raise ValueError(f"expected n_best >= 1, found {n_best}")
     if math.prod(lengths) > MAX_PATHS:
         magnitude = int(sum(map(math.log10, lengths)))
         raise UnsuitedDecoder(

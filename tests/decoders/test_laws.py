@@ -57,10 +57,12 @@ BROKEN: dict[str, tuple[Callable[[list[Path], int], list[Path]], dict[str, Any]]
     "a path is listed twice": (lambda found, n: found[:1] * n, {}),
     "not in the order of the rule of ties": (lambda found, n: found[:n][::-1], {}),
     "the search is not exact": (lambda found, n: found[: n + 1][-n:], {"exact_to": ANY}),
-    "impossible document does not leave the first candidates": (lambda found,
-        n: [max(found, key=lambda path: path.choices)], {"options": ()}),
-    "all-zero scores do not give uniform marginals": (lambda found, n: found[:n],
-        {"uniform": True}),
+    "impossible document does not leave the first candidates": (
+        lambda found, n: [max(found, key=lambda path: path.choices)], {"options": ()},
+    ),
+    "all-zero scores do not give uniform marginals": (
+        lambda found, n: found[:n], {"uniform": True},
+    ),
 }  # fmt: skip
 
 

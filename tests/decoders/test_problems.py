@@ -131,6 +131,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "sums": (ScoreError, lambda: checked_sums(np.zeros((2, 1)), 3, 2), r"3 .*\(2,\), found \(2, 1"),
     "NaN": (ScoreError, lambda: numbered(np.nan).rescore(PATHS, 0, 1), "^sentence 1, candidate 1 "),
     "+inf": (ScoreError, lambda: exhaustive(numbered(np.inf)), r"^sentence 1, candidate 1 .*\+inf"),
+    "list of no paths": (ValueError, lambda: exhaustive(PAIRS, n_best=0), "n_best >= 1"),
 }  # fmt: skip
 
 
