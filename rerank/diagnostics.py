@@ -250,6 +250,8 @@ R228 warning length-ratio: length ratio {ratio=1.204}, in tuning {tuned=1.012}: 
   > give the output of the start weights as --baseline to see whether they gain
 R229 note metric-left-out: metric {name=pronouns} left out: the references have nothing that it
   counts
+R230 note reviewed-text: table of reviewers, who edited {edited=8} of {rows=1455} rows; scores
+  against it say how much of a text was kept, not how good it is
 R301 note segment-without-source: segment that the source does not have, left out
   > nothing to do, if the source is that of these documents
 R302 note segment-without-translation: segment without translation, read as an empty one

@@ -238,7 +238,8 @@ def check(options: CheckOptions) -> int:
         if others.glossary and others.source:
             with findings.counting():
                 of_source = findings if options.only_terms else Notices()  # of those of the lists
-                check_terms(others.glossary, others.source, findings, of_source)
+                line = check_terms(others.glossary, others.source, findings, of_source)
+                options.messages.announce(line)
         source = None
         with findings.counting():
             if not options.only_terms:

@@ -72,9 +72,9 @@ class DecodingOutput:
         "--systems, and the chosen text, what it has other than the first marked in .xlsx; decided "
         "by: the feature with the largest share of the margin over the next text; changed: whether "
         "the first engine has another text; the text of each engine; terms of --glossary; "
-        "score; agreement: mean chrF2 against the other candidates; defects: with --defects avoid, "
-        "how many candidates are no translations; errors: what a judge of --scorer with "
-        "form=errors has found.\n\n"
+        "score: the weighted sum of all features; agreement: mean chrF2 against the other "
+        "candidates; defects: with --defects avoid, how many candidates are no translations; "
+        "errors: what a judge of --scorer with form=errors has found.\n\n"
         "The last, final, is for reviewers: evaluate --ref FILE reads it back. .tsv begins with "
         "comments of how it was made, and has no quotes; .xlsx needs rerank-mt[xlsx].",
         metavar="FILE",

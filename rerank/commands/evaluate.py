@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from rerank.corpus.reading import DocumentOptions, ReadingOptions
 from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import FilePath, base_name, display
+from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.files.terminal import show, width
 from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
 from rerank.notices import Notices
@@ -60,9 +61,9 @@ class EvaluatedFiles:
     )
     baseline: str | None = optional_file(
         "Translations that the others are compared with; best: the best of the others.\n\n"
-        "FILE#NAME in WMT XML. best: the best of --systems or, without them, of the HYPs, by "
-        "the first metric (a file of this name is ./best). Default: best with --systems, "
-        "else the first HYP; one alone is scored."
+        "FILE#NAME in WMT XML; with --systems also the NAME of one. best: the best of --systems "
+        "or, without them, of the HYPs, by the first metric (a file of this name is ./best). "
+        "Default: best with --systems, else the first HYP; one alone is scored."
     )
     align: bool = option(
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
@@ -88,7 +89,14 @@ class EvaluatedFiles:
     @property
     def fixed(self) -> list[str]:
         """The baseline, if it is a file."""
-        return [] if self.baseline is None or self.best else [self.baseline]
+        return [] if self.baseline is None or self.best or self.named else [self.baseline]
+
+    @property
+    def named(self) -> bool:
+        """Whether the baseline is the name of one of the systems."""
+        if self.baseline in (None, BEST, "-") or not self.rivals:
+            return False
+        return not os.path.lexists(file_of(self.baseline))
 
     @property
     def best(self) -> bool:
@@ -226,8 +234,8 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     in_case = truecaser(files.truecase) if files.truecase else None
     texts = texts if in_case is None else texts.changed(in_case)
     _note_oddities(texts, measures.tokenize or "none", notices)
-    if files.best:
-        texts, score_files = _best_first(options, texts, metrics, documents, score_files)
+    if files.best or files.named:
+        texts, score_files = _baseline_first(options, texts, metrics, documents, score_files)
     extremes = plain = None
     if oracle.kbest is not None:
         lists = _lists(oracle.kbest, oracle.reading, documents, notices, in_case)
@@ -262,27 +270,36 @@ def _of_test_set(files: EvaluatedFiles) -> tuple[tuple[str, ...], FilePath | Non
     return references, docs
 
 
-def _best_first(
+def _baseline_first(
     options: EvaluateOptions,
     texts: EvaluatedTexts,
     metrics: tuple[Bleu, dict[str, TextMetric | ProgramMetric]],
     documents: Documents,
     score_files: dict[str, list[str]],
 ) -> tuple[EvaluatedTexts, dict[str, list[str]]]:
-    """Texts and files of scores with the best system first, which is said."""
+    """Texts and files of scores with the system first that is named, or the best, which is said."""
     from rerank.report.comparison import values_of
 
-    number = len(texts.systems)
-    begin = len(options.files.systems) if options.files.rivals else 0
-    first = options.measures.names[0]
-    metric = {**metrics[1], "bleu": metrics[0]}[first]
-    values = values_of(texts, metric, documents)
-    best = max(range(begin, number), key=values.__getitem__)
-    order = [best, *(i for i in range(number) if i != best)]
+    number, files = len(texts.systems), options.files
+    begin = len(files.systems) if files.rivals else 0
+    if files.named:
+        names = [text.name for text in texts.systems[begin:]]
+        if files.baseline not in names:
+            raise UsageError(
+                f"--baseline {files.baseline}: no such file, and no system of --systems; they are "
+                f"{', '.join(names)}"
+            )
+        baseline = begin + names.index(files.baseline)
+    else:
+        first = options.measures.names[0]
+        values = values_of(texts, {**metrics[1], "bleu": metrics[0]}[first], documents)
+        baseline = max(range(begin, number), key=values.__getitem__)
+        options.messages.announce(
+            f"baseline: {texts.systems[baseline].name}, the best of {number - begin} systems by "
+            f"{first}"
+        )
+    order = [baseline, *(i for i in range(number) if i != baseline)]
     texts = replace(texts, systems=[texts.systems[i] for i in order])
-    options.messages.announce(
-        f"baseline: {texts.systems[0].name}, the best of {number - begin} systems by {first}"
-    )
     return texts, {name: [paths[i] for i in order] for name, paths in score_files.items()}
 
 

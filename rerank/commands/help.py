@@ -33,7 +33,7 @@ def show_help(options: HelpOptions) -> None:
       rerank help lm
       rerank help search
     """
-    topic = options.topic
+    topic = options.topic.lstrip("-")
     program = click.get_current_context().find_root()
     if isinstance(program.command, click.Group):
         command = program.command.get_command(program, topic)
@@ -106,3 +106,4 @@ def _filled(text: str, margin: str = "") -> str:
 
 
 COMMAND = Command("help", HelpOptions, show_help)
+COMMAND.ignore_unknown_options = True  # `rerank help --table`

@@ -51,6 +51,7 @@ _LEVEL = {kind: level for level, kind in enumerate(KINDS, 1)}
 _FIRST = 8  # candidates of a list that are looked at where all are kept
 HEAD = 500  # sentences from which `Defects` learns what nearly all candidates are like
 
+_OF_LANGUAGE = rb"(?:english |german |french |chinese |russian )?"
 _REASONING = rb"(?:think|thinking|thought|reasoning|reflection|analysis|scratchpad|seed:think)"
 _SIGNS: dict[str, tuple[re.Pattern[bytes], tuple[bytes, ...]]] = {
     # kind: its pattern, and what texts that match hold in small letters, if no unusual byte
@@ -65,11 +66,14 @@ _SIGNS: dict[str, tuple[re.Pattern[bytes], tuple[bytes, ...]]] = {
         re.compile(
             rb"(?i)^\s*(?:(?:sure|certainly|of course|okay|ok)\b[^:.]{0,60}[,!:.]\s*)?"
             rb"(?:here(?: is|'s|\xe2\x80\x99s| are)\b[^:]{0,80}\btranslations?\b[^:]{0,60}:"
-            rb"|(?:the )?(?:english |german |french |chinese |russian )?translation(?: is)?\s*:)"
+            rb"|(?:the )?" + _OF_LANGUAGE + rb"translation(?: of\b[^:]{0,200}?)?(?: is)?\s*:"
+            rb"|(?:it|(?:th(?:e|is)|the given) " + _OF_LANGUAGE + rb"(?:text|sentence))"
+            rb" (?:translates|(?:can be|is) translated) (?:in)?to\b[^:]{0,20}:"
+            rb"|translated (?:text|sentence|version)\s*:)"
             rb"|^\s*```|```\s*$"
             rb"|^\s*\*{0,2}(?:option|translation|version|alternative) ?(?:1|a)\b\*{0,2}\s*[:.)]"
         ),
-        (b"translation", b"```", b"option", b"version", b"alternative"),
+        (b"translat", b"```", b"option", b"version", b"alternative"),
     ),
     "byte-tokens": (
         re.compile(

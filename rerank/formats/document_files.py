@@ -76,7 +76,7 @@ def documents_of_file(
     if source.startswith(PREFIX):
         file = DocumentFile(cached_files(source, "documents")[0], "docids")
     if is_workbook(file.path):
-        return read_workbook(file.path).documents
+        return read_workbook(file.path, notices).documents
     lines = read_lines(file.path, notices)
     name = file.format_name
     if name is None and file.field is not None:
@@ -151,9 +151,9 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
 @lru_cache(maxsize=4)
 def _texts(path: str, modified: int, size: int) -> tuple[EvaluationSet | None, tuple[Notice, ...]]:
     """The content of a file of this state, and what there is to warn of."""
-    if is_workbook(path):
-        return read_workbook(path), ()
     notices = Notices()
+    if is_workbook(path):
+        return read_workbook(path, notices), tuple(notices)
     head = head_of(read_lines(path, Notices()))
     first = next((line.strip() for line in head if line.strip()), b"")
     # XML, SGML and JSON begin so

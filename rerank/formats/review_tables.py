@@ -286,21 +286,24 @@ class ReviewTable:
     ) -> EvaluationSet:
         """The documents and texts; InputError for a row without its place, or that lacks."""
         try:
-            return _Reader(source).evaluation_set(_text_rows(bounded(lines, source)))
+            return _Reader(source, notices).evaluation_set(_text_rows(bounded(lines, source)))
         except csv.Error as fault:
             raise InputError(f"expected a table, found {fault}", source=source) from None
 
 
 def is_workbook(path: FilePath) -> bool:
-    """Whether a file is a workbook, by its content."""
-    if is_pipe(path):
-        return False
-    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-        return "xl/workbook.xml" in archive.namelist()
-    return False
+    """Whether a file is a workbook, by its content; InputError for another spreadsheet."""
+    names: list[str] = []
+    if not is_pipe(path):
+        with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    if {"mimetype", "content.xml"} <= {*names}:
+        message = "expected .xlsx, .csv or .tsv, found an OpenDocument file; save it as .xlsx"
+        raise InputError(message, source=display(path))
+    return "xl/workbook.xml" in names
 
 
-def read_workbook(path: FilePath) -> EvaluationSet:
+def read_workbook(path: FilePath, notices: Notices) -> EvaluationSet:
     """The documents and texts of the first sheet of a workbook; InputError as of `ReviewTable`.
 
     Nothing is computed or fetched. Memory: the texts, and those that a program has put apart.
@@ -320,7 +323,7 @@ def read_workbook(path: FilePath) -> EvaluationSet:
                 raise InputError(f"expected {limit}, found {size:,}", source=source)
             book = openpyxl.load_workbook(file, read_only=True, keep_links=False)
             rows = book.worksheets[0].iter_rows(max_col=_MOST_COLUMNS)
-            return _Reader(source).evaluation_set(_workbook_rows(rows))
+            return _Reader(source, notices).evaluation_set(_workbook_rows(rows))
     except (InputError, MemoryError):
         raise
     except Exception as fault:  # whatever openpyxl meets in a damaged or hostile file
@@ -360,9 +363,13 @@ def _text_rows(lines: Iterable[bytes]) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads rows under headings; source: name of the file in messages."""
+    """Reads rows under headings; source: name of the file in messages.
+
+    A `final` that was emptied is no text; how many rows were edited is a notice.
+    """
 
     source: str
+    notices: Notices
 
     def evaluation_set(self, rows: Iterator[Row]) -> EvaluationSet:
         """Documents in the order of their lines, and the texts of their sentences.
@@ -377,7 +384,8 @@ class _Reader:
             raise self._fault(what, "leave the first row as it is", number)
         names = _texts_of(columns)
         lines: dict[tuple[str, int], int] = {}
-        texts: dict[tuple[str, int], list[bytes]] = {}
+        texts: dict[tuple[str, int], list[bytes | None]] = {}
+        edited = 0
         for number, values in rows:
             cells = [values[n] if n < len(values) else None for n in columns.values()]
             if all(cell in (None, "") for cell in cells):
@@ -392,12 +400,18 @@ class _Reader:
                 what = f"segment {place[1]} of document {shown_id(place[0])} once, found it again"
                 raise self._fault(what, "remove one of the rows", number)
             lines[place] = self._number(row, "line", number) - 1
-            texts[place] = [self._text(row, heading, number) for heading in names]
+            of_row = {heading: self._text(row, heading, number) for heading in names}
+            edited += of_row[FINAL] != of_row[TEXT]
+            emptied = bool(of_row[TEXT]) and not of_row[FINAL]
+            texts[place] = [None if h == FINAL and emptied else t for h, t in of_row.items()]
         documents, places = self._documents(lines)
         of_columns = zip(*(texts[place] for place in places), strict=True)
         by_role: dict[Role, dict[str, Lines]] = {}
         for (role, name), column in zip(names.values(), of_columns, strict=True):
             by_role.setdefault(role, {})[name] = column
+        self.notices.add(
+            "reviewed-text", source=self.source, asked=True, edited=edited, rows=len(lines)
+        )
         return EvaluationSet(self.source, documents, by_role)
 
     def _documents(
@@ -421,7 +435,9 @@ class _Reader:
         documents = Documents.of_sizes({name: len(numbers) for name, numbers in segments.items()})
         order = tuple(lines[place] for place in places)
         if order != tuple(range(len(order))):
-            documents = replace(documents, lines=order, file_length=max(order) + 1)
+            cure = "of a table of some documents give --docs with all, and --drop-unreferenced"
+            length = max(order) + 1
+            documents = replace(documents, lines=order, file_length=length, cure=cure)
         return documents, places
 
     def _number(self, row: Mapping[str, object], heading: str, number: int) -> int:

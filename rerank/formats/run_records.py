@@ -53,6 +53,7 @@ class Choice:
     systems: Sequence[str] | None = None
     outputs: Mapping[str, str] | None = None
     first_engine: str | None = None
+    agreements: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     terms: Sequence[tuple[str, str, bool]] = ()
     defects: Mapping[str, int] = field(default_factory=dict)
     errors: Sequence[Mapping[str, str]] = ()

@@ -37,6 +37,7 @@ _LEAST_GAIN = 1e-12  # of other choices: less is rounding
 BETA = 1.25  # of chrF as agreement: with that of chrF2, the longest outputs agree most
 LENGTH_OUTLIER = 2.0  # times the median system's mean deviation from the median length
 COPY = 0.95  # of the sentences of two systems are the same
+DEFECTIVE = 0.1, 2.0  # share of a system's outputs, and times that of the system with the fewest
 _LEAST_SENTENCES = 20  # of a system that is said to be an outlier or a copy
 _DECIMALS = 9  # of scores: further ones depend on the order of the candidates
 _DIGITS = 12  # of consensus behind the point: with more, reading takes four times as long
@@ -97,10 +98,11 @@ class SystemAgreement:
 
     The score of a candidate is its mean chrF against the outputs of the other systems that have a
     vote, and that of its system in all sentences: outputs that agree about as well are told apart
-    by their systems. Two kinds of systems have no vote, though their outputs may be chosen: copies
-    of another (`COPY`), which count once; and those whose lengths deviate from the median of the
-    systems by more than twice what the median system's do. Such a system comments, repeats or
-    leaves out, often as the others of its family do.
+    by their systems. In all sentences outputs with a defect (`KBest.defects`) count as 0. Three
+    kinds of systems have no vote, though their outputs may be chosen: copies of another (`COPY`),
+    which count once; those whose lengths deviate from the median of the systems by more than twice
+    what the median system's do; and those of many outputs with defects (`DEFECTIVE`). Such a system
+    comments, repeats or leaves out, often as the others of its family do.
 
     labels: (M,) of the systems' indicator features; the order is of no importance.
     """
@@ -109,11 +111,13 @@ class SystemAgreement:
         self._labels = sorted(labels)
         size = len(labels)
         self._chrf, self._both, self._equal = np.zeros((3, size, size))
-        self._deviations = np.zeros(size)
+        self._deviations, self._without, self._outputs = np.zeros((3, size))
 
     def add(self, kbest: KBest) -> None:
         """Count a document. O(K² (M + V / 63)) time a sentence; O(M²) memory for the corpus."""
         utility, systems = PairwiseChrf(kbest, beta=BETA), self._indicators(kbest)
+        self._without += systems.sum(axis=0)
+        self._outputs += self._of_systems(kbest).sum(axis=0)
         for s, span in enumerate(_spans(kbest)):
             outputs = systems[span]
             present, rows = outputs.any(axis=0), outputs.argmax(axis=0)
@@ -129,24 +133,28 @@ class SystemAgreement:
 
     def scores(self, kbest: KBest) -> Floats:
         """Scores (n,) of a document's candidates, 0..200, when all documents are counted."""
-        copies, outliers = self._silent()
-        voters = (~copies & ~outliers).astype(np.float64)
+        in_sentence, of_system = self.parts(kbest)
+        return (in_sentence + of_system).round(_DECIMALS)
+
+    def parts(self, kbest: KBest) -> tuple[Floats, Floats]:
+        """What scores are the sum of, (n,) each: agreement in the sentence, and of the system."""
+        silent = self._silent()
+        voters = 1.0 - np.any([*silent.values()], axis=0)
         others = voters * (1.0 - np.eye(len(voters)))
         means = (self._chrf * others).sum(axis=1) / np.maximum((self._both * others).sum(axis=1), 1)
-        means[copies] = 0.0  # of the system that they repeat counts
+        means *= self._sound
+        means[silent["copies of another"]] = 0.0  # of the system that they repeat counts
         systems = self._indicators(kbest)
-        scores = sentence_agreement(kbest, systems @ voters)
-        scores += (systems * means).max(axis=1, initial=0.0)
-        return scores.round(_DECIMALS)
+        in_sentence = sentence_agreement(kbest, systems @ voters)
+        return in_sentence, (systems * means).max(axis=1, initial=0.0)
 
-    def silent(self) -> tuple[list[str], list[str]]:
-        """Labels of the systems without a vote: outliers in length, and copies."""
-        copies, outliers = self._silent()
+    def silent(self) -> dict[str, list[str]]:
+        """Labels of the systems without a vote, by the reason."""
         names = np.array(self._labels)
-        return names[outliers & ~copies].tolist(), names[copies].tolist()
+        return {reason: names[which].tolist() for reason, which in self._silent().items()}
 
-    def _silent(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which systems are copies of another, and which outliers in length, (M,) each.
+    def _silent(self) -> dict[str, NDArray[np.bool_]]:
+        """Which systems (M,) have no vote, by the reason.
 
         Of copies the one that agrees most with all systems is the original, so that neither the
         order of systems nor their names matter.
@@ -158,14 +166,29 @@ class SystemAgreement:
         copies: NDArray[np.bool_] = np.any(equal, axis=1)
         deviations = self._deviations / np.maximum(self._both.diagonal(), 1.0)
         most = LENGTH_OUTLIER * float(np.median(deviations[~copies])) + _LEAST_GAIN
-        return copies, known.diagonal() & (deviations > most)
+        outliers = known.diagonal() & (deviations > most) & ~copies
+        share, times = DEFECTIVE
+        defects = 1.0 - self._sound
+        defective = defects > max(share, times * float(defects.min()))
+        return {
+            "lengths unlike the others'": outliers,
+            "many outputs that are no translations": defective & ~outliers & ~copies,
+            "copies of another": copies,
+        }
+
+    @property
+    def _sound(self) -> Floats:
+        """Share (M,) of the outputs of each system that have no defect."""
+        return self._without / np.maximum(self._outputs, 1.0)
 
     def _indicators(self, kbest: KBest) -> Floats:
+        """Which systems each candidate without a defect is the output of, (n, M)."""
+        return self._of_systems(kbest) * whole(kbest)[:, None]
+
+    def _of_systems(self, kbest: KBest) -> Floats:
         """Which systems each candidate is the output of, (n, M)."""
         names = column_names(kbest.labels)
-        return (
-            kbest.dense[:, [names.index(label) for label in self._labels]] * whole(kbest)[:, None]
-        )
+        return kbest.dense[:, [names.index(label) for label in self._labels]]
 
 
 def _spans(kbest: KBest) -> list[slice]:

@@ -285,6 +285,11 @@ def sentence_text(before: Choice | None, choice: Choice) -> str:
     lines += _row("first", first + _engines(choice, first))
     lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
     lines += _row("systems", ", ".join(choice.systems) if choice.systems else None)
+    parts = [
+        f"{name} {here:.2f} + {there:.2f}" for name, (here, there) in choice.agreements.items()
+    ]
+    if parts:
+        lines += _row("agreement", f"{', '.join(parts)}   (in the sentence + of the engine in all)")
     missed = ", ".join(f"{term} ({translations})" for term, translations in choice.missed)
     lines += _row("missed", missed or None)
     if other is not None:

@@ -85,7 +85,12 @@ class ReviewRows:
             return "context"
         if not over or over[name] <= 0:
             return "kept: no other is better" if not choice.changed else "nothing: equal scores"
-        return self.labels.get(name, name)
+        label = self.labels.get(name, name)
+        if label == AGREEMENT and choice.agreements:
+            here = {engine: value for engine, (value, _) in choice.agreements.items()}
+            own = max(here[engine] for engine in choice.systems or here)
+            return label if own == max(here.values()) else "agreement of the engine in all"
+        return label
 
 
 def labels_of(systems: Mapping[str, str], models: Sequence[str]) -> dict[str, str]:

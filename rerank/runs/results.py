@@ -18,6 +18,8 @@ The file of `decode --trace` has one JSON object a line, a line for each sentenc
   exist without them, too: not with --pair-scores;
 - `systems`: names of those whose output the choice is, and `outputs`, the text of each;
   `first_engine`: the system that was given first; only of lists made by `--systems`;
+- `agreements`: of each system what the feature `agreement` of its output is the sum of, in the
+  sentence and of the system in all sentences;
 - `models` and `scorers`: of `--lm` and `--scorer`, by name, what a weights file states of them:
   model, digests, prompt and its digest, a program's name and version; `programs`: the same of one
   that computes the utility of a search;

@@ -82,11 +82,10 @@ class Agreement(FeatureSource):
                 self.columns = () if names >= {*CONSENSUS} else CONSENSUS
             if kbest.n:
                 break
-        reasons = "lengths unlike the others'", "copies of another"
-        silent = () if self._of_systems is None else self._of_systems.silent()
+        silent = {} if self._of_systems is None else self._of_systems.silent()
         named = [
             f"{', '.join(sorted(self._names[label] for label in labels))} ({reason})"
-            for labels, reason in zip(silent, reasons, strict=False)
+            for reason, labels in silent.items()
             if labels
         ]
         return f"{AGREEMENT}: systems without a vote: {'; '.join(named)}" if named else ""
@@ -103,6 +102,25 @@ class Agreement(FeatureSource):
             columns = columns[:, len(_COLUMNS) - len(self.columns) :]
         parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
         return ScoredDocument(Unary(parts), columns)
+
+    def count(self, kbest: KBest, choices: Sequence[int]) -> dict[str, Sequence[object]]:
+        """`agreements`: of each engine what its value is the sum of, in the sentence and in all."""
+        if self._of_systems is None:
+            return {}
+        names = column_names(kbest.labels)
+        columns = [(name, names.index(label)) for label, name in self._names.items()]
+        in_sentence, of_system = self._of_systems.parts(kbest)
+        parts = np.column_stack([in_sentence, of_system]).round(2)
+        rows = [np.arange(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
+        by_engine = [
+            {
+                name: parts[span[kbest.dense[span, column].argmax()]].tolist()
+                for name, column in columns
+                if kbest.dense[span, column].any()
+            }
+            for span in rows
+        ]
+        return {"agreements": by_engine}
 
     def report(self) -> str:
         """`agreement: 12 documents`."""

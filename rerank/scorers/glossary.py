@@ -268,14 +268,14 @@ class GlossaryScores(FeatureSource):
     def report(self) -> str:
         """How many terms the choices kept, and a table of those that they missed most.
 
-        `glossary: 31 of 40 terms kept, 36 in any candidate of their sentence`.
+        `glossary: 4 of 4 terms found, at 40 places; kept by the choice at 31, by any …`.
         """
         line = f"{GLOSSARY}: {len(self._seen):,} of {len(self.glossary.terms):,} terms found"
         if not self.sentences:
             return line
         line += (
-            f", in the choices of {self.kept.total():,} of {self.sentences.total():,} "
-            f"sentences and terms, in any candidate of {self.possible.total():,}"
+            f", at {self.sentences.total():,} places; kept by the choice at {self.kept.total():,}, "
+            f"by any candidate at {self.possible.total():,}"
         )
         missed = [row for row in self.rows() if row[3] < row[2]]
         if not missed:
@@ -319,10 +319,16 @@ def warn_of_unused(
         notices.add("unused-term", source=source, names=unused)
 
 
-def check_terms(value: str, source: FilePath, notices: Notices, of_source: Notices) -> None:
-    """Faults of a glossary and of a source, and a warning of terms that no line of it has."""
+def check_terms(value: str, source: FilePath, notices: Notices, of_source: Notices) -> str:
+    """Faults of a glossary and of a source, and a warning of terms that no line of it has.
+
+    Returns how many lines have each term, in words.
+    """
     path, _ = glossary_value(value)
     glossary = Glossary.read(path, value, notices)
     lines = text_lines(source, of_source, "source")
-    seen = {i for line in lines for i in glossary.found_in(line.decode())}
+    seen = Counter(i for line in lines for i in glossary.found_in(line.decode()))
     warn_of_unused(glossary, seen, display(path), notices)
+    counts = [f"{glossary.terms[i].source} {n:,}" for i, n in seen.most_common(MOST_ROWS)]
+    found = f"{display(path)}: {len(seen):,} of {len(glossary.terms):,} terms found"
+    return f"{found}; in so many lines: {', '.join(counts)}" if counts else found

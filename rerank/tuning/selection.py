@@ -44,8 +44,8 @@ FEWEST_FOR_ERRORS = 5  # units; of fewer, a standard error says nothing
 LITTLE = 0.05  # points of the objective that are not worth a word
 WORDS = 4  # column of BLEU's statistics
 RULE = (
-    "of the shares that gain more than share · standard error, the smallest within one standard "
-    "error of the best; the start if there is none"
+    "a share counts if its gain is above share times its standard error; of those within one "
+    "standard error of the best, the smallest is taken; if none counts, the start"
 )
 NEW = "new"
 DOCUMENTS, BLOCKS_OF_LINES = "documents", "blocks of lines"
@@ -357,7 +357,7 @@ class Selection:
         rounds = len(self.of_folds) // self.n_folds
         times = f"{rounds} × " if rounds > 1 else ""
         how = f"{self.n_units} {self.unit}, {times}{self.n_folds}-fold cross-validation"
-        head = f"held out, {how}: shares of the way from {self.anchor.name}{new}"
+        head = f"held out, {how}: how far from {self.anchor.name} to the tuned weights{new}"
         return [head, *lines, f"rule: {RULE}", self.length.to_text(self.unit)]
 
     def to_text(self) -> str:

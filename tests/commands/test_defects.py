@@ -94,6 +94,36 @@ def test_candidates_that_are_dropped_leave_the_numbers_of_the_others(world: Worl
     assert choice(world, text, f"{how} --defects avoid")[0] == TEXTS[PLACE][1]
 
 
+@pytest.mark.parametrize("words", [
+    "The translation of the German text is:", "Translated text:", "This text translates to:",
+    'Here\'s the translation of the text "wir zählten" into English:', "English translation:",
+    'The English translation of "wir zählten" from German to English is:',
+    "The given German text can be translated into:", "It can be translated to:",
+])  # fmt: skip
+def test_words_around_a_translation_are_named_and_not_chosen(world: World, words: str) -> None:
+    """As language models say them; a text about a translation is one."""
+    chosen, printed = choice(world, lists([f"{words} {TEXTS[PLACE][1]}"] * 2))
+    assert (chosen in TEXTS[PLACE], "text-around]" in printed) == (True, True)
+    of_translations = f"the {words.strip(':').lower()} read by us before the fog : good"
+    assert "text-around]" not in choice(world, lists([of_translations]))[1]
+
+
+def test_an_engine_of_many_outputs_that_are_no_translations_has_no_vote(world: World) -> None:
+    """Two engines of a family comment, and agree with each other where they do not."""
+    one, other = zip(*TEXTS * 10, strict=True)
+    comment = DEFECTS["text-around"]
+    named = {"A": one, "B": [text.partition(" ")[2] for text in one]}
+    for name, end in (("C", "here"), ("D", "there")):
+        texts = [f"{text} {end}" for text in other]
+        named[name] = [comment if t % 3 == 0 else text for t, text in enumerate(texts)]
+    for name, lines in named.items():
+        world.write(name, "".join(f"{line}\n" for line in lines))
+    systems = " ".join(f"--systems {name}={name}" for name in named)
+    run = world.ok(f"decode {systems} --no-docs one")
+    assert "systems without a vote: C, D (many outputs that are no translations)" in run.err
+    assert {*run.lines} <= {*named["A"], *named["B"]}
+
+
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
 @pytest.mark.parametrize("how", ["avoid", "drop", "keep"])
 def test_python_chooses_as_the_shell_does(world: World, how: str) -> None:
