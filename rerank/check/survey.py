@@ -310,7 +310,7 @@ class ListSurvey:
             ("duplicates", f"{self.duplicates:,}, empty hypotheses {self.empty:,}"),
         ]
         if self.penalised:
-            rows.append(("totals", f"{self.penalised:,} with Moses' penalty of unknown words"))
+            rows.append(("totals", f"{self.penalised:,} lower by Moses' penalty for unknown words"))
         if self.bleu is not None:
             first, oracle = self.bleu.first, self.bleu.oracle
             rows.append(("BLEU", f"first {first:.2f}, oracle {oracle:.2f} ({self.bleu.signature})"))

@@ -124,6 +124,7 @@ def decode(options: DecodeOptions) -> None:
         --weights weights.json --out test.out
     """
     from rerank.files.outputs import check_outputs, to_json
+    from rerank.files.terminal import say
     from rerank.runs.distribution import announce_work, outputs, share_scores
     from rerank.runs.opening import model_of, open_decoding
 
@@ -155,7 +156,8 @@ def decode(options: DecodeOptions) -> None:
         approximate = _is_approximate(run, model, announce)
         if dry_run or run.shard is None:
             passes = int(not (output.trace is None and output.table is None))
-            announce_work(run, search, announce, passes=passes, dry_run=dry_run)
+            told = say if dry_run else announce  # the result of a dry run
+            announce_work(run, search, told, passes=passes, dry_run=dry_run)
         if dry_run:
             return
         with outputs(run, output.paths, announce) as files:

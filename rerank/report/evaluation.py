@@ -428,6 +428,7 @@ def _legend_of_gains(first: str, n_documents: int) -> Iterator[str]:
         patterns = f"all {2**n_documents:,}" if exact else f"{DRAWS:,} random"
         yield (
             "p: of the gain in the score of the whole text, two-sided sign-flip test over "
-            f"documents, {patterns} patterns; significant: p < {SIGNIFICANT:g}"
+            f"documents, {patterns} patterns; significant: p < {SIGNIFICANT:g}, whether or not the "
+            "interval has 0 in it"
         )
     yield "sign test p: of the numbers of better and worse documents, however large each gain is"

@@ -19,7 +19,7 @@ MOST_DOCUMENTS = 50  # of tables of documents
 _USUAL = 50  # the commonest words of a text: articles, prepositions, punctuation
 _FEATURES = (
     *(Column("feature"), Column("added most", "d")),
-    *(Column("of changed", ".1%"), Column("mean", "+.3f")),
+    *(Column("of changed", ".1%"), Column("mean", "+.3f"), Column("needed", "d")),
 )
 _TERMS = Column("document"), Column("terms kept", "d"), Column("missed", "d")
 _MISSED = Column("term missed"), Column("translations"), Column("times", "d")
@@ -27,7 +27,8 @@ _SCORERS = Column("scorer"), Column("model, digests and version")
 _LEGEND = """\
 changed: another text than that of the first candidate
 added most: changed sentences in which the feature added most to the choice's
-lead over the first; mean: of what it added to that lead, times its weight"""
+lead over the first; mean: of what it added to that lead, times its weight
+needed: sentences, changed or not, in which another text would lead without it"""
 
 
 @dataclass(slots=True)
@@ -211,7 +212,7 @@ class Explanation:
         parts = [summary]
         if any(self.added.values()):
             rows = [
-                (name, most, most / max(1, self.explained), mean)
+                (name, most, most / max(1, self.explained), mean, self.decided[name])
                 for name, most, mean in self.ranked()[:MOST_ROWS]
                 if most or mean
             ]

@@ -227,12 +227,10 @@ class ScorerOptions:
         "document-cache, consistency (source words with several translations in a document), "
         "command:PROGRAM (a program that reads JSON lines and answers a number for each), "
         "judge:MODEL (a language model that is asked, openai:URL,model=NAME or hf:DIR), or "
-        "a scorer of an installed package or of a file, as mine.py:Repetition. `rerank list "
-        "scorers` says what each computes.",
+        "a scorer of an installed package. `rerank list scorers` says what each computes.",
         type=ScorerValue("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",
-        rare=True,
     )
     agreement: bool = option(
         "Add features of how far candidates agree with the others of their sentence.\n\n"

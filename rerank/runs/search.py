@@ -87,7 +87,7 @@ class SearchOptions:
         type=UtilityName(UTILITIES),
         rare=True,
     )
-    beam: int | None = optional("Beam width [default: 8].", type=Whole())
+    beam: int | None = optional("Beam width [default: 8].", type=Whole(), rare=True)
     alpha: float | None = optional(
         "Scale of p(path) ∝ exp(alpha · score), for decoders that sample [default: that of "
         "the weights].\n\n"

@@ -246,10 +246,7 @@ class Length:
         )
         if not self.price:
             return f"{line}may change the length of the output"
-        line += (
-            f"holds the length of the start by a price of {self.price:g} for a ratio that is off "
-            "by 1"
-        )
+        line += f"keeps it: a ratio that is off by 0.1 costs {self.price / 10:g}"
         if self.worth < LITTLE:
             return line
         return (

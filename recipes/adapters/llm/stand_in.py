@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 GOOD = [set(line.split()) for line in Path(sys.argv[2]).read_text("utf-8").splitlines()]
 WORDS = set[str]().union(*GOOD)
 
@@ -53,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
             prompt = request["prompt"]
             texts = prompt if isinstance(prompt, list) else [prompt]
             choices = [choice(n, text) for n, text in enumerate(texts)]
-        used = {"prompt_tokens": 200, "completion_tokens": 1}
+        used = {"prompt_tokens": len(str(request)) // 4, "completion_tokens": 1}
         body = json.dumps({"choices": choices, "usage": used}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
