@@ -222,12 +222,12 @@ class ScorerOptions:
     pair_scores: tuple[tuple[str, str], ...] = _score_file("pair-scores")
     ngram: tuple[tuple[str, str], ...] = _score_file("ngram")
     scorer: tuple[tuple[str, str], ...] = option(
-        "Scorer of `rerank list scorers`, command:PROGRAM or judge:MODEL, as feature NAME; "
-        "ARGUMENT is for it; repeatable.\n\n"
+        "Scorer as feature NAME: command:PROGRAM, judge:MODEL or another; repeatable.\n\n"
         "document-cache, consistency (source words with several translations in a document), "
         "command:PROGRAM (a program that reads JSON lines and answers a number for each), "
         "judge:MODEL (a language model that is asked, openai:URL,model=NAME or hf:DIR), or "
-        "a scorer of an installed package. `rerank list scorers` says what each computes.",
+        "a scorer of an installed package; ARGUMENT is for it. `rerank list scorers` says what "
+        "each computes.",
         type=ScorerValue("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",

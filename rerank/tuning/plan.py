@@ -88,6 +88,7 @@ class ObjectiveOptions:
         type=WordOr(("auto", "keep", "free"), LENGTH_RATIO),
         metavar="RATIO",
         default="auto",
+        rare=True,
     )
     price: float | None = option(
         "Price of a length ratio off by 1, in points of the objective [default: 5].",

@@ -371,7 +371,7 @@ def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
     assert [(one["share"], one["new"]) for one in (start, new)] == [(0, False), (0, True)]
     assert [one["share"] for one in others] == [*SHARES[1:]]
     assert new["difference"] > 0
-    assert "from start weights to the tuned weights; new: features that begin at 0 tuned alone\n" in found.err
+    assert "to the tuned weights; new: features that begin at 0 tuned alone\n" in found.err
     assert re.search(r"\n  new  +\d", found.err)
     assert selection["chosen"] in good_enough(selection["candidates"])
 
