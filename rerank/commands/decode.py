@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rerank.formats.review_tables import TableWriter
     from rerank.formats.run_records import Choice
     from rerank.notices import Printer
-    from rerank.report.review import ReviewRows
+    from rerank.report.explanation import ReviewRows
     from rerank.runs.lists import ListSource
     from rerank.runs.results import CorpusResult, DocumentResult
     from rerank.runs.run import DecodedDocument, LinearModel, Run
@@ -235,7 +235,7 @@ class _Writer:
         from rerank.files.signature import run_entries
         from rerank.formats.review_tables import table_writer
         from rerank.formats.translations import SOURCE
-        from rerank.report.review import ReviewRows, labels_of
+        from rerank.report.explanation import ReviewRows, labels_of
 
         run, files = self.run, self.files
         self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}
