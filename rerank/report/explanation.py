@@ -13,7 +13,6 @@ from rerank.errors import UsageError
 from rerank.files.signature import LENGTH
 from rerank.formats.review_tables import FINAL, OF_ENGINE, PLACE, SOURCE, TEXT, Cell, Marked
 from rerank.formats.run_records import Choice, first_named
-from rerank.formats.weights import OF_AGREEMENT
 from rerank.table import Column, Table, one_line
 
 AGREEMENT = "agreement"
@@ -454,6 +453,8 @@ def labels_of(systems: Mapping[str, str], models: Sequence[str]) -> dict[str, st
 
     systems: name of each by the label of its indicator feature; models: names of language models.
     """
+    from rerank.formats.weights import OF_AGREEMENT  # numpy
+
     return {
         **dict.fromkeys(OF_AGREEMENT, AGREEMENT),
         **{label: f"weight of {name}" for label, name in systems.items()},

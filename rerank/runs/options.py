@@ -77,7 +77,9 @@ _FORMS = {  # of results, and what --help says of them
     ("text", "json"): "Output as text or as JSON.",
     ("text", "json", "tsv"): "Output as text, as JSON, or as TSV; the latter two with all digits.",
     ("text", "json", "tsv", "latex", "markdown"): "Output as text; as JSON or TSV, with all "
-    "digits; or as a table for LaTeX (booktabs) or Markdown.",
+    "digits; or as a table for LaTeX (booktabs) or Markdown.\n\n"
+    "These have each score with its gain, the interval of the gain, and p; --metric bleu leaves "
+    "the other scores out. Rows have the names of the files, or of --systems NAME=FILE.",
 }
 SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
