@@ -150,6 +150,8 @@ class Reranker:
                 if trace is not None:
                     trace = trace.with_totals_alone(run.scorers)
                     counts = counted(run.scorers, kbest, result.choices)
+                    for scorer in run.scorers:
+                        counts |= scorer.explain(kbest)
                     yield from trace.records(run.systems, counted=counts)
 
     def _decoded(

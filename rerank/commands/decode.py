@@ -299,6 +299,8 @@ class _Writer:
             trace = Trace.of(kbest, features, weights, result, run.scorers)
             reviewed: dict[int, Reviewed] = {}
             if {"trace", "table"} & {*self.files}:
+                for scorer in run.scorers:
+                    counts |= scorer.explain(kbest)
                 trace = trace.with_totals_alone(run.scorers)
                 lists = [name for name, _ in run.source.lists.merged]
                 agreement = trace.agreement() if "table" in self.files else repeat(None)

@@ -103,7 +103,7 @@ class Agreement(FeatureSource):
         parts = [scores[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
         return ScoredDocument(Unary(parts), columns)
 
-    def count(self, kbest: KBest, choices: Sequence[int]) -> dict[str, Sequence[object]]:
+    def explain(self, kbest: KBest) -> dict[str, Sequence[object]]:
         """`agreements`: of each engine what its value is the sum of, in the sentence and in all."""
         if self._of_systems is None:
             return {}

@@ -148,6 +148,10 @@ class FeatureSource:
         """
         return {}
 
+    def explain(self, kbest: KBest) -> Mapping[str, Sequence[object]]:
+        """What traces say of the feature beside what `count` does; asked for traces alone."""
+        return {}
+
     def summary(self) -> Mapping[str, object]:
         """What a summary of the run has beside the report, by key."""
         return {}
