@@ -12,6 +12,7 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import traceback
 import warnings
@@ -36,7 +37,7 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.files.run_files import no_option
 from rerank.formats.run_records import Choice
-from rerank.formats.weight_files import read_weights
+from rerank.formats.weight_files import read_weights, weights_from_lines
 from rerank.formats.weights import Weights
 from rerank.notices import Notice, Notices, RerankWarning, log
 from rerank.options import KeywordErrors, keywords, option, part, record, settings_of, with_keywords
@@ -83,14 +84,13 @@ _OBJECTS = {"lm", "scores", "pair_scores", "ngram", "scorer", *SIDE_INFORMATION}
 class Reranker:
     """Weights, scorers and a search, which choose a candidate for every sentence of documents.
 
-    weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; {} for
-    the choice by agreement of documents without scores, or by votes alone (`search="mbr"`), as
-    the shell chooses without `--weights`; scorers: functions or objects that score candidates
-    (`rerank.scorers.Scorer`), or values of `--scorer` such as "judge:…", by feature name; lm:
-    folders of language models, by feature name, with their keys as in the shell, or
-    `rerank.scorers.model_options.LanguageModelOption`;
-    sparse: weights of features that a candidate may lack. `TypeError` for an option that
-    `rerank decode` does not have.
+    weights: of each feature, by name, or what `rerank.tune` returned, or a weights file, or the
+    object in a JSON one; {} for the choice by agreement of documents without scores, or by votes
+    alone (`search="mbr"`), as the shell chooses without `--weights`; scorers: functions or
+    objects that score candidates (`rerank.scorers.Scorer`), or values of `--scorer` such as
+    "judge:…", by feature name; lm: folders of language models, by feature name, with their keys as
+    in the shell, or `rerank.scorers.model_options.LanguageModelOption`; sparse: weights of features
+    that a candidate may lack. `TypeError` for an option that `rerank decode` does not have.
     """
 
     @KeywordErrors("decode")
@@ -129,7 +129,8 @@ class Reranker:
     def decode(self, documents: Iterable[Document]) -> DocumentResults:
         """The result for each document, in order; documents are read as they are needed.
 
-        Several are scored and searched together; neither that nor their order changes a result.
+        Several are scored and searched together; neither that nor their order changes a result,
+        but for agreement of systems, part of which is counted in all documents that are given.
         Where weights name the feature `agreement` and the documents do not have it, it is added.
         """
         run, results = self._opened(documents), DocumentResults()
@@ -234,9 +235,13 @@ class Reranker:
             add_agreement(run)
         needed = self._without_weights and not (self.search.uniform or self._agreement)
         if needed and run.has_scores():
+            lists = run.read_unreported()
+            binary = all(np.isin(kbest.dense, (0.0, 1.0)).all() for _, kbest in lists)
             raise UsageError(
                 "documents have scores, which nothing but weights can use; give weights, or, to "
                 'choose without the scores, agreement=True, or search="mbr", "smc" or "ffbs"'
+                + "; features that say whose output a candidate is are named by Document's "
+                "systems={'FEATURE': 'SYSTEM'}" * binary
             )
         return run
 
@@ -247,8 +252,10 @@ def choose(
     """The choice by agreement with the other candidates, as `rerank decode` without weights.
 
     Documents without scores: samples, or outputs of systems (`rerank.read(systems=…)`), which the
-    results name. Of equal candidates the first is chosen. search, options: as of `Reranker`, as
-    `glossary="terms.tsv"` for documents that have sources.
+    results name. Texts alone, without `systems=` of `Document`, are samples: agreement then leaves
+    out that of each system in all sentences, and other candidates may be chosen. Of equal
+    candidates the first is chosen. search, options: as of `Reranker`, as `glossary="terms.tsv"` for
+    documents that have sources.
     """
     return Reranker({}, search=search, **options).decode(documents)
 
@@ -493,9 +500,16 @@ def _texts(
     documents = [*items(place, "a list of documents", value)]
     if ids := _ids_of(documents):
         named = dict(zip(ids, (document.texts for document in documents), strict=True))
+        if len(named) < len(ids):
+            twice = next(name for name in ids if ids.count(name) > 1)
+            raise ArgumentError(
+                f"{place}: expected documents of different ids, found {twice!r} twice"
+            )
         known = ids if sizes is None else [name for name, _ in sizes]
         if lacking := [name for name in known if name not in named]:
             raise ArgumentError(f"{place}: expected those of document {lacking[0]!r}, found none")
+        if what == "references" and (more := [name for name in ids if name not in known]):
+            raise ArgumentError(f"documents: expected those of document {more[0]!r}, found none")
         documents = [named[name] for name in known]
     texts = [
         [
@@ -532,6 +546,8 @@ def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
         weights = read_weights(value, notices)
     elif isinstance(value, Weights):
         weights = value
+    elif isinstance(value, Mapping) and isinstance(value.get("weights"), Mapping):  # of a file
+        weights = weights_from_lines([json.dumps(value).encode()], notices, source="weights")
     else:
         named = _by_name("weights", "the weights of features, or a weights file", value)
         weights = Weights({name: _numbers(f"weight of {name!r}", w) for name, w in named.items()})

@@ -40,22 +40,23 @@ def show_help(options: HelpOptions) -> None:
         if command is not None:
             show(command.get_help(click.Context(command, program, info_name=topic)))
             return
-    # options of which there is more to say, by name, each with the commands that have it
+    # options by name, each with the commands that have it
     pages: dict[str, dict[DetailedOption, list[str]]] = {}
     for path, option in _options(program):
-        if option.details or _sections(option):
-            page = pages.setdefault(flag_of(option), {})
-            text = option.help, option.details
-            same = (known for known in page if (known.help, known.details) == text)
-            page.setdefault(next(same, option), []).append(path)
+        page = pages.setdefault(flag_of(option), {})
+        text = option.help, option.details
+        same = (known for known in page if (known.help, known.details) == text)
+        page.setdefault(next(same, option), []).append(path)
     if not topic:
-        show(f"options with a page:\n{_filled(', '.join(sorted(pages)), '  ')}")
+        detailed = [name for name, page in pages.items() if any(map(_has_details, page))]
+        show(f"options with a page:\n{_filled(', '.join(sorted(detailed)), '  ')}")
         return
     if topic not in pages:
         near = difflib.get_close_matches(topic, pages, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`rerank help` lists the options"
         raise UsageError(f"no page of help about {topic!r}; {hint}")
-    parts = [_page(option, paths) for option, paths in pages[topic].items()]
+    page = pages[topic]
+    parts = [_page(option, page[option]) for option in [*filter(_has_details, page)] or page]
     if topic in OPTIONS.values():
         kinds = [kind for kind, option in OPTIONS.items() if option == topic]
         parts.append(f"See also: rerank list {', '.join(kinds)}")
@@ -76,6 +77,11 @@ def _options(
     else:
         options = (option for option in command.params if isinstance(option, DetailedOption))
         yield from (("", option) for option in options)
+
+
+def _has_details(option: DetailedOption) -> bool:
+    """Whether there is more to say of an option than its lines in `--help`."""
+    return bool(option.details or _sections(option))
 
 
 def _sections(option: click.Option) -> Mapping[str, Mapping[str, Key]]:

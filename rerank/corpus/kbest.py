@@ -132,6 +132,14 @@ class KBest:
         lists = (self.rows(t) for t in range(len(self)))
         return [self.text(rows[next(path)]) if rows else b"" for rows in lists]
 
+    def first_rows(self) -> NDArray[np.int64]:
+        """Row (n,) of the first candidate of the same sentence that has the same text."""
+        firsts: dict[tuple[int, bytes], int] = {}
+        sentences = np.repeat(np.arange(len(self)), self.counts).tolist()
+        texts = (b" ".join(split_words(x)) if b"  " in x else x for x in self.texts.to_list())
+        keys = zip(sentences, texts, strict=True)
+        return np.array([firsts.setdefault(key, k) for k, key in enumerate(keys)], np.int64)
+
     def line(self, row: int) -> bytes:
         """The line of a candidate in the file; ValueError for a candidate made in memory."""
         if self.lines is None:

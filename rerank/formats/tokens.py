@@ -212,11 +212,11 @@ def plain_name(name: str) -> str:
     return plain if not plain or plain[0].isalpha() else f"F{plain}"
 
 
-def similar(name: str, names: Iterable[str]) -> str:
+def similar(name: str, names: Iterable[str], there_are: str = "there are") -> str:
     """Hint about an unknown name: the most similar known one or, if none is similar, all."""
     names = list(names)
     near = difflib.get_close_matches(name[:100], names, n=1)
-    known = f"there are: {', '.join(names[:20])}" if names else "there are none"
+    known = f"{there_are}: {', '.join(names[:20])}" if names else "there are none"
     return f"did you mean {near[0]!r}?" if near else known
 
 

@@ -218,7 +218,7 @@ def vector(
         cure = f"add {' '.join(dict.fromkeys(options[name] for name in added))}, as in tuning"
         raise InputError(
             f"expected weights of the list's features, found one of {first!r}; "
-            + (cure if added else similar(first, known)),
+            + (cure if added else similar(first, known, "the list has")),
             source=source,
         )
     if absent:
@@ -242,7 +242,7 @@ def vector(
             raise InputError(
                 f"expected a weight for every feature of the list, found none for {label.name!r}; "
                 "tune with the same features, or give --default-weight 0; "
-                f"{similar(label.name, dense)}",
+                f"{similar(label.name, dense, 'there are weights of')}",
                 source=source,
             )
         if len(dense[label.name]) != label.width:
@@ -318,6 +318,8 @@ def _fitted(
     for label in lacking:
         columns = [f"{label.name}_{i}" for i in range(label.width)]
         present = [name for name in columns if name in numbers]
+        if label.width == 1 and label.name in numbers:  # a value of a feature of several
+            present = [label.name]
         if present and len(present) < label.width:
             missing = next(name for name in columns if name not in numbers)
             raise InputError(
@@ -334,6 +336,7 @@ def _fitted(
             fitted[label.name] = tuple(numbers[name] for name in present)
             used.update(present)
     gone = {owners[name] for name in used if name in owners}
+    gone -= {owner for name, owner in owners.items() if name not in used}
     dense = {name: values for name, values in weights.dense.items() if name not in gone}
     sparse = {name: value for name, value in weights.sparse.items() if name not in used}
     return replace(weights, dense=dense | fitted, sparse=sparse), tuple(renamed)

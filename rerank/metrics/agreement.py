@@ -115,9 +115,10 @@ class SystemAgreement:
 
     def add(self, kbest: KBest) -> None:
         """Count a document. O(K² (M + V / 63)) time a sentence; O(M²) memory for the corpus."""
-        utility, systems = PairwiseChrf(kbest, beta=BETA), self._indicators(kbest)
+        utility, all_outputs = PairwiseChrf(kbest, beta=BETA), self.outputs(kbest)
+        systems = all_outputs * whole(kbest)[:, None]
         self._without += systems.sum(axis=0)
-        self._outputs += self._of_systems(kbest).sum(axis=0)
+        self._outputs += all_outputs.sum(axis=0)
         for s, span in enumerate(_spans(kbest)):
             outputs = systems[span]
             present, rows = outputs.any(axis=0), outputs.argmax(axis=0)
@@ -144,9 +145,10 @@ class SystemAgreement:
         means = (self._chrf * others).sum(axis=1) / np.maximum((self._both * others).sum(axis=1), 1)
         means *= self._sound
         means[silent["copies of another"]] = 0.0  # of the system that they repeat counts
-        systems = self._indicators(kbest)
+        systems = self.outputs(kbest) * whole(kbest)[:, None]  # without a defect
         in_sentence = sentence_agreement(kbest, systems @ voters)
-        return in_sentence, (systems * means).max(axis=1, initial=0.0)
+        firsts = kbest.first_rows()
+        return in_sentence[firsts], (systems * means).max(axis=1, initial=0.0)[firsts]
 
     def silent(self) -> dict[str, list[str]]:
         """Labels of the systems without a vote, by the reason."""
@@ -181,14 +183,11 @@ class SystemAgreement:
         """Share (M,) of the outputs of each system that have no defect."""
         return self._without / np.maximum(self._outputs, 1.0)
 
-    def _indicators(self, kbest: KBest) -> Floats:
-        """Which systems each candidate without a defect is the output of, (n, M)."""
-        return self._of_systems(kbest) * whole(kbest)[:, None]
-
-    def _of_systems(self, kbest: KBest) -> Floats:
-        """Which systems each candidate is the output of, (n, M)."""
-        names = column_names(kbest.labels)
-        return kbest.dense[:, [names.index(label) for label in self._labels]]
+    def outputs(self, kbest: KBest) -> Floats:
+        """Which systems each candidate is the output of, (n, M); of equal ones the first is."""
+        names, firsts = column_names(kbest.labels), kbest.first_rows()
+        outputs = kbest.dense[:, [names.index(label) for label in self._labels]]
+        return np.where((firsts == np.arange(kbest.n))[:, None], outputs, 0.0)
 
 
 def _spans(kbest: KBest) -> list[slice]:

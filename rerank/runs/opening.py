@@ -509,6 +509,8 @@ class MemoryLists(Source):
                     totals=document.totals,
                 )
                 kbest = replace(kbest, side=_side_information(document))
+                if document.systems:
+                    kbest = _of_all_systems(kbest, document.systems)
             self.systems |= document.systems
             for kind, scorer in self._needed.items():
                 if kind not in kbest.side:
@@ -521,6 +523,25 @@ class MemoryLists(Source):
                 labels = labels or kbest.labels
                 kbest = _relabelled(kbest, labels)
             yield document.id, kbest
+
+
+def _of_all_systems(kbest: KBest, labels: Collection[str]) -> KBest:
+    """The lists, where equal texts of a sentence are outputs of the same systems, as in files.
+
+    labels: of the systems' indicator features.
+    """
+    names = column_names(kbest.labels)
+    if kbest.n and (missing := [label for label in labels if label not in names]):
+        raise InputError(
+            f"expected the feature {missing[0]!r} of `systems`, 1 of the outputs of a system, "
+            "found none; give it to every candidate",
+            source=kbest.source,
+        )
+    columns = np.array([f for f, name in enumerate(names) if name in labels], np.int64)
+    dense, firsts = kbest.dense.copy(), kbest.first_rows()
+    np.maximum.at(dense, (firsts[:, None], columns), kbest.dense[:, columns])
+    dense[:, columns] = dense[firsts[:, None], columns]
+    return replace(kbest, dense=dense)
 
 
 def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool = False) -> None:

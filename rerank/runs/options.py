@@ -242,7 +242,7 @@ class ScorerOptions:
     )
     defects: str | None = optional(
         "Candidates that are no translations: keep, avoid or drop them.\n\n"
-        "Cut off, looping, untranslated, with a prompt or reasoning,; "
+        "Cut off, looping, untranslated, or with a prompt or reasoning; "
         "where a sentence has others, avoid takes one of these, by the feature `defects`, and drop "
         "leaves out the rest. Default: avoid without --weights, and with weights that have "
         "`defects`; else keep.",

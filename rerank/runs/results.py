@@ -156,12 +156,12 @@ class DocumentResult:
 
     @property
     def optimal(self) -> bool:
-        """Whether no path scores higher than `best_score`."""
+        """Whether `best_score` is known to be the highest score of all paths."""
         return self.search.optimal
 
     @property
     def exact(self) -> bool:
-        """Whether no path can be better."""
+        """Whether the search is sure to have found a path of the highest score."""
         return self.search.exact
 
     @property

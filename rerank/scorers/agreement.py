@@ -105,7 +105,7 @@ class Agreement(FeatureSource):
 
     def explain(self, kbest: KBest) -> dict[str, Sequence[object]]:
         """`agreements`: of each engine what its value is the sum of, in the sentence and in all."""
-        if self._of_systems is None:
+        if self._of_systems is None or not kbest.n:
             return {}
         names = column_names(kbest.labels)
         columns = [(name, names.index(label)) for label, name in self._names.items()]
@@ -218,9 +218,10 @@ def agreement_of_systems(lists: Iterable[KBest], labels: Iterable[str]) -> Syste
     systems = [*labels]
     counted = SystemAgreement(systems)
     for kbest in lists:
-        names, starts = column_names(kbest.labels), np.unique(kbest.offsets)[:-1]
-        outputs = kbest.dense[:, [names.index(label) for label in systems]]
-        if len(starts) and np.add.reduceat(outputs, starts).max(initial=0.0) > 1.0:
+        if not kbest.n:
+            continue
+        starts = np.unique(kbest.offsets)[:-1]
+        if np.add.reduceat(counted.outputs(kbest), starts).max(initial=0.0) > 1.0:
             return None
         counted.add(kbest)
     return counted

@@ -18,6 +18,8 @@ from rerank.errors import RerankError
 from rerank.scorers import PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
 
+_PATHS = 8  # of each document
+
 
 def check_scorer(
     scorer: Scorer | PlainScorer, documents: Sequence[Document], *, tolerance: float = 0.0
@@ -26,41 +28,54 @@ def check_scorer(
 
     Scores have the right shapes and are numbers or -inf; they do not depend on documents scored
     before; scores of a sentence after a path do not depend on later sentences, nor on those more
-    than `order` before it. Differences up to `tolerance` count as equal.
+    than `order` before it. Differences up to `tolerance` count as equal. Eight paths are drawn with
+    a fixed seed: a document of T sentences is scored 8 (T + 1) + 1 times.
 
-    documents: some of three or more sentences with several different candidates, and one with a
-    sentence that has no candidates.
+    documents: some of more than `order` + 1 sentences with several different candidates, and one
+    with a sentence that has no candidates.
     """
-    source = PluginScorer("scorer", scorer)
-    scores = [_scores(source, document) for document in documents]
+    source, rng = PluginScorer("scorer", scorer), np.random.default_rng(1)
+    scores = [_scores(source, document, [-1] * len(document.sentences)) for document in documents]
     for document, expected in zip(reversed(documents), reversed(scores), strict=True):
-        _compare(expected, _scores(source, document), "other documents", document, tolerance)
-        for s, t in enumerate(document.present):
-            kept = document.present[0 if source.order is None else max(0, s - source.order) : s + 1]
-            changed = _scores(source, _reduced(document, kept))
-            what = f"sentences other than {', '.join(map(str, kept))}"
-            _compare(expected[s : s + 1], changed[s : s + 1], what, document, tolerance, t)
+        sizes = np.array([max(len(candidates), 1) for candidates in document.sentences], np.int64)
+        path, others = sizes - 1, np.zeros_like(sizes)  # then drawn
+        for n in range(_PATHS):
+            along = _scores(source, document, path)
+            if n == 0:
+                _compare(expected, along, "other documents", document, tolerance)
+            for s, t in enumerate(document.present):
+                first = 0 if source.order is None else max(0, s - source.order)
+                kept = document.present[first : s + 1]
+                changed = _scores(source, _reduced(document, kept, others), path)
+                what = f"sentences other than {', '.join(map(str, kept))}"
+                _compare(along[s : s + 1], changed[s : s + 1], what, document, tolerance, t)
+            path, others = rng.integers(sizes), rng.integers(sizes)
 
 
-def _scores(source: PluginScorer, document: Document) -> list[NDArray[np.float64]]:
-    """Scores of each sentence that has candidates, after a path that takes the last candidates."""
+def _scores(
+    source: PluginScorer, document: Document, path: Sequence[int] | NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """Scores of each sentence that has candidates, after a path with a candidate of each (T,)."""
     try:
         problem = source.document_problem(document)
         states, along = problem.initial(), []
-        for t, k in enumerate(problem.lengths):
-            scores, successors = problem.extend(states, t)
+        for s, (t, k) in enumerate(zip(document.present, problem.lengths, strict=True)):
+            scores, successors = problem.extend(states, s)
             along.append(np.asarray(scores[0], dtype=np.float64))
-            states = problem.select(successors, np.array([0]), np.array([k - 1]))
+            states = problem.select(successors, np.array([0]), np.array([path[t] % k]))
         return along
     except RerankError as fault:
         raise LawError(str(fault)) from fault
 
 
-def _reduced(document: Document, kept: Sequence[int]) -> Document:
-    """A document whose sentences keep only their first candidate, apart from those `kept`."""
+def _reduced(document: Document, kept: Sequence[int], others: NDArray[np.int64]) -> Document:
+    """A document whose sentences keep one candidate, of index others (T,), but for those `kept`."""
 
     def reduced(lists: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-        return [items if t in kept else items[:1] for t, items in enumerate(lists)]
+        return [
+            items if t in kept else items[others[t] : others[t] + 1]
+            for t, items in enumerate(lists)
+        ]
 
     return Document(
         document.id,

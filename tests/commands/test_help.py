@@ -56,6 +56,13 @@ def test_the_list_of_commands_has_the_first_sentence_of_their_help(world: World)
         assert f" {name} {first} " in f"{listed} "
 
 
+def test_an_option_without_a_page_of_its_own_has_its_help_text(world: World) -> None:
+    text = world.ok("help deterministic", COLUMNS="80").out
+    assert text.startswith("--deterministic  (decode, score, tune-mert, ablate)\n\nCompute ")
+    assert "deterministic" not in world.ok("help").out
+    assert "did you mean seed" in world.run("help sed").err
+
+
 def test_names_in_the_help_are_all_that_there_are() -> None:
     """They are written out there, because help must not wait for torch."""
     from lm import composition

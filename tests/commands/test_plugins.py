@@ -92,20 +92,39 @@ def test_honest_scorers_keep_the_laws(scorer: Any) -> None:
     check_scorer(scorer, DOCUMENTS)
 
 
+def far(document: Document) -> list[Any]:
+    """Scores that look at the first candidate three sentences before."""
+    sizes = [1, 1, *(len(texts) for texts in document.texts)]
+    firsts = ["", "", "", *(texts[0] for texts in document.texts)]
+    return [
+        np.full(sizes[t : t + 3], float(firsts[t] > "word 7")) for t in range(len(document.texts))
+    ]
+
+
+def opening(document: Document) -> list[Any]:
+    """Scores that look at the first candidate of the first sentence."""
+    return [[float(document.texts[0][0] > "a a")] * len(texts) for texts in document.texts]
+
+
+LONG = document("long", *[[f"word {(7 * k + t) % 20}" for k in range(20)] for t in range(6)])
+
+
 @pytest.mark.parametrize(
     ("scorer", "message"),
     [
+        (Custom(2, far), "sentence 3 .* do not depend on sentences other than 1, 2, 3"),
+        (Custom(0, opening), "sentence 2 .* do not depend on sentences other than 2"),
         (counting(), "do not depend on other documents"),
         (looking_back, "sentence 1 .* do not depend on sentences other than 1"),
         (Custom(0, repeats), "expected a problem of order 0"),
         (Custom(None, looking_ahead), "sentence 0 .* do not depend on sentences other than 0"),
         (lambda document: [[0.0]], "expected scores of "),
     ],
-    ids=["state", "past", "order", "future", "shape"],
+    ids=["distant", "opening", "state", "past", "order", "future", "shape"],
 )
 def test_every_law_of_scorers_is_checked(scorer: Any, message: str) -> None:
     with pytest.raises(LawError, match=message):
-        check_scorer(scorer, DOCUMENTS)
+        check_scorer(scorer, [LONG] if "1, 2, 3" in message else DOCUMENTS)
 
 
 # Scorers in Python

@@ -203,12 +203,72 @@ def test_the_choice_without_weights_is_that_of_the_shell(world: World, outputs: 
     assert [text for result in written for text in result.texts] == shell
 
 
+def test_a_part_of_a_document_that_was_read_keeps_the_weights_of_a_file(world: World) -> None:
+    features = "tm= -{0} dist= 0 {0} -1 ||| 0"
+    world.write(
+        "k", [f"{t} ||| a {k} ||| {features.format(k)}" for t in range(2) for k in range(3)]
+    )
+    content: Any = {"schema": 1, "weights": {"tm": [1.0], "dist": [0.5, 2.0, 0.25]}}
+    world.write("w.json", [json.dumps(content)])
+    (whole,) = rerank.read("k", no_docs="one")
+    part = Document(whole.id, [candidates[1:] for candidates in whole.sentences])
+    for weights in ("w.json", content, content["weights"]):
+        (result,) = Reranker(weights).decode([part])
+        assert (result.texts, result.score) == (("a 2", "a 2"), 2 * (-2 + 4 - 0.25))
+    less = [
+        (text, {k: v for k, v in own.items() if k != "dist_2"}) for text, own in part.sentences[0]
+    ]
+    with pytest.raises(RerankError, match="expected weights of the list's features, found one of"):
+        Reranker("w.json").decode([Document("d", [less])])
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
+@pytest.mark.parametrize("search", ["auto", "mbr"])
+def test_equal_outputs_in_memory_are_credited_to_all_their_systems(
+    world: World, outputs: Any, search: str
+) -> None:
+    shell = world.ok(f"decode {SYSTEMS} --search {search} --alpha 1 --trace t").lines
+    traced = [json.loads(line) for line in world.lines("t")]
+    labels = {"sysA": "A", "sysB2": "B-2", "sysC": "C"}
+    documents = [
+        Document(
+            name,
+            [
+                [(OUTPUTS[own][t], {k: float(k == label) for k in labels}) for label, own in given]
+                for t in rows
+            ],
+            systems=labels,
+        )
+        for given in [[*labels.items()]]
+        for name, rows in (("empty", []), ("evening", [0, 1]), ("town", [2, 3]))
+    ]
+    results = rerank.choose(documents, search=search, alpha=1.0)
+    assert [text for result in results for text in result.texts] == shell
+    systems = [list(own) for result in results for own in result.systems]
+    assert systems == [sentence["systems"] for sentence in traced]
+    assert any(len(own) > 1 for own in systems)
+    assert [choice for result in results for choice in result.choices] == [
+        [own[t] for own in OUTPUTS.values()].index(text) for t, text in enumerate(shell)
+    ]
+    references = [["it is", "lit"], ["the café", "no one"]]
+    told, ours = (
+        Reranker({}, search=search).report(lists, references).numbers["explanation"]["engines"]
+        for lists in (outputs, documents[1:])
+    )
+    assert ours == told
+    with pytest.raises(RerankError, match="expected the feature 'sysD' of `systems`"):
+        rerank.choose([Document("d", documents[1].sentences, systems={"sysD": "D"})])
+
+
 def test_samples_are_chosen_by_agreement_and_scores_need_weights() -> None:
     samples = Document("d", [["a b c d", "a b c e", "a b c d"], [], ["z"]])
     (result,) = rerank.choose([samples])
     assert (result.texts, result.systems) == (("a b c d", "", "z"), ())
     with pytest.raises(RerankError, match="documents have scores, which nothing but weights"):
         rerank.choose([TALK])
+    binary = Document("d", [[("a", {"A": 1.0, "B": 0.0}), ("b", {"A": 0.0, "B": 1.0})]])
+    with pytest.raises(RerankError, match=r"are named by Document's systems=\{'FEATURE'"):
+        rerank.choose([binary])
     assert rerank.choose([TALK], search="mbr")[0].texts
     assert rerank.choose([TALK], agreement=True)[0].choices
     marked = [[("a", {"sysX": 0.0, "sysY": 1.0}), ("b", {"sysX": 1.0, "sysY": 0.0})]]
@@ -252,6 +312,14 @@ def test_tuning_on_systems_is_as_in_the_shell(world: World, outputs: Any, object
     assert world.ok(f"decode {SYSTEMS} --weights p.json -q").lines == expected
     with pytest.raises(TypeError, match="references: expected those of document 'town', found no"):
         rerank.tune(outputs, references[1:])
+    with pytest.raises(TypeError, match="expected documents of different ids, found 'evening' tw"):
+        rerank.tune(outputs, [*references, references[1]])
+    with pytest.raises(TypeError, match="documents: expected those of document 'night', found no"):
+        rerank.tune(outputs, [*references, Document("night", ["it is dark"])])
+    read = rerank.read("dev.ref", "dev.docs", kbest_format="flat:1")
+    assert {one.id: one.texts for one in read} == {
+        one.id: [[*sentence] for sentence in one.texts] for one in references
+    }
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
