@@ -277,7 +277,7 @@ FAULTS = [
         ("A", "", "".join(f"{k // 2} ||| {k} ||| A= {a}\n" for k, a in enumerate((-1, -2, -2, -1, -4, -3)))),
         ("F0", "--kbest-format flat:2", "".join(f"a {k}\t{a}\n" for k, a in enumerate((5, -2, 0, 1, 4, 9.5))))))),
     Fault("--votes", "check --kbest list --kbest-format flat:2 --no-docs one", (r"!\d warning", r"duplicates +1,"), {"list": "a\na\n"}, 0),
-    Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", (r"!\d warning", "totals +2 with Moses' penalty"),
+    Fault("--unknown-word-penalty", "check --kbest list --no-docs one --weights w.json", (r"!\d warning", "totals +2 lower by Moses' penalty"),
         {"list": "0 ||| a ||| A= -1 ||| -101\n0 ||| b ||| A= -2.5 ||| -302.5\n0 ||| c ||| A= -1000 ||| -1000\n", "w.json": '{"A": 1}'}, 0),
     # Ids
     Fault("27-id-far-beyond", "first --kbest dev.kbest", r"dev\.kbest: .*found id 2147483647 in a list of 9 hypotheses; give --docs FILE",
