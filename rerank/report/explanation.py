@@ -222,7 +222,7 @@ class Explanation:
         if self.defects:
             parts.append(self.defects_text())
         if self.engines:
-            told = "chosen segments of each engine; one of several counts for each"
+            told = "chosen segments of each engine; equal texts count for each of their engines"
             parts += _by_document(self.engines_table(), told)
         if self.terms:
             told = "terms of the glossary in the sources, and whether the chosen segment has them"

@@ -287,7 +287,7 @@ class CorpusResult:
             f"{total['gap']:.3f}); search {', '.join(searches)}, "
             f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
             + ("approximate" if self.approximate else "exact" if total["exact"] else "not exact")
-            + (f"\nchosen: {shares}; a text of several engines counts for each" if shares else "")
+            + (f"\nchosen: {shares}; equal texts count for each of their engines" if shares else "")
         )
 
 

@@ -74,7 +74,7 @@ def test_without_scores_in_context_nothing_is_said_of_contexts(world: World) -> 
     assert head == "1 documents, 1 sentences, 0 changed (0.0%)"
     assert table.splitlines()[0].split() == ["document", "A", "B"]
     assert table.splitlines()[2:] == ["a             1    1"]
-    assert legend == "chosen segments of each engine; one of several counts for each\n"
+    assert legend == "chosen segments of each engine; equal texts count for each of their engines\n"
     expected = (
         "document a, sentence 0\n  first       it\n  chosen      the same\n  systems     A, B\n"
     )
