@@ -172,9 +172,12 @@ class SystemAgreement:
         share, times = DEFECTIVE
         defects = 1.0 - self._sound
         defective = defects > max(share, times * float(defects.min()))
+        defective &= (self._outputs >= _LEAST_SENTENCES) & ~outliers & ~copies
+        if (outliers | copies | defective).sum() > len(defects) - 2:
+            defective[:] = False  # one system alone agrees with nobody
         return {
             "lengths unlike the others'": outliers,
-            "many outputs that are no translations": defective & ~outliers & ~copies,
+            "many outputs that are no translations": defective,
             "copies of another": copies,
         }
 

@@ -122,6 +122,8 @@ def test_an_engine_of_many_outputs_that_are_no_translations_has_no_vote(world: W
     run = world.ok(f"decode {systems} --no-docs one")
     assert "systems without a vote: C, D (many outputs that are no translations)" in run.err
     assert {*run.lines} <= {*named["A"], *named["B"]}
+    two = world.ok("decode --systems C=C --systems A=A --no-docs one")  # each has a vote
+    assert two.lines == [*named["A"]]
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
