@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.models import save_models
-from support.world import World
+from support.world import ROOT, World
 
 import rerank
 from decoders.arrays import Pairwise
@@ -141,7 +140,7 @@ def returned(function: Callable[..., Any]) -> Any:
 
 
 def test_the_page_about_the_interface_names_what_there_is() -> None:
-    page = (Path(rerank.__file__).parents[1] / "recipes" / "docs" / "api.md").read_text("utf-8")
+    page = (ROOT / "recipes" / "docs" / "api.md").read_text("utf-8")
     rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
     signatures = [one for row in rows for one in re.findall(r"`(\w+)(?:\(([^)]*)\))?`", row)]
     assert {name for name, _ in signatures} == {*rerank.__all__}
