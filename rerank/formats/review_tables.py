@@ -43,6 +43,7 @@ _WIDE, _NARROW, _MEDIUM = 60, 9, 24  # characters of a column: of texts, numbers
 _FONT = "Calibri"
 _LINE, _HIGHEST = 14, 400  # points, of a line and of a row
 _NUMBERS = {"line", "segment", "margin", "changed", "score", "agreement"}
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # as .xls, and as workbooks with a password begin
 _FORMULA = object()  # the value of a cell that has one
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _ESCAPED = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
@@ -293,13 +294,20 @@ class ReviewTable:
 
 def is_workbook(path: FilePath) -> bool:
     """Whether a file is a workbook, by its content; InputError for another spreadsheet."""
+    if is_pipe(path):
+        return False
     names: list[str] = []
-    if not is_pipe(path):
-        with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
+    other, begin = "", b""
+    with suppress(OSError), open(path, "rb") as file:
+        begin = file.read(len(_OLD_EXCEL))
+        with suppress(zipfile.BadZipFile, NotImplementedError, ValueError):
+            names = zipfile.ZipFile(file).namelist()
     if {"mimetype", "content.xml"} <= {*names}:
-        message = "expected .xlsx, .csv or .tsv, found an OpenDocument file; save it as .xlsx"
-        raise InputError(message, source=display(path))
+        other = "an OpenDocument file; save it as .xlsx"
+    elif begin == _OLD_EXCEL:
+        other = "a file of old Excel, or one with a password; save it as .xlsx, without a password"
+    if other:
+        raise InputError(f"expected .xlsx, .csv or .tsv, found {other}", source=display(path))
     return "xl/workbook.xml" in names
 
 
@@ -377,12 +385,7 @@ class _Reader:
         InputError for a row without its place, or that is there twice; for a cell of a text that
         is none; for a document that lacks a segment. Columns for people are not read.
         """
-        number, header = next(rows, (1, []))
-        columns = {str(heading): n for n, heading in enumerate(header)}
-        if lacking := [heading for heading in _NEEDED if heading not in columns]:
-            what = f"the headings of decode --table, found no {', '.join(lacking)}"
-            raise self._fault(what, "leave the first row as it is", number)
-        names = _texts_of(columns)
+        columns, names = self._columns(*next(rows, (1, [])))
         lines: dict[tuple[str, int], int] = {}
         texts: dict[tuple[str, int], list[bytes | None]] = {}
         edited = 0
@@ -414,6 +417,24 @@ class _Reader:
         )
         return EvaluationSet(self.source, documents, by_role)
 
+    def _columns(
+        self, number: int, header: Sequence[object]
+    ) -> tuple[dict[str, int], dict[str, tuple[Role, str]]]:
+        """Place of each heading of a row, and role and name of the text of those that have one."""
+        columns = {str(heading): n for n, heading in enumerate(header)}
+        if lacking := [heading for heading in _NEEDED if heading not in columns]:
+            what = f"the headings of decode --table, found no {', '.join(lacking)}"
+            raise self._fault(what, "leave the first row as it is", number)
+        names = _texts_of(columns)
+        seen = set[object]()
+        for heading in map(str, header):
+            called = names.get(heading, heading)  # `text of chosen` as `text`
+            if called in seen and (heading in names or heading in PLACE):
+                what = f"each column that is read once, found that of {heading!r:.40} again"
+                raise self._fault(what, "remove a copy, or rename its heading", number)
+            seen.add(called)
+        return columns, names
+
     def _documents(
         self, lines: Mapping[tuple[str, int], int]
     ) -> tuple[Documents, list[tuple[str, int]]]:
@@ -429,6 +450,9 @@ class _Reader:
                     f"their lines, found no segment {odd} in its place",
                     "a table that is read again has all rows of a document",
                 )
+        if len({*lines.values()}) < len(lines):
+            what = "another line of the source in each row, found one twice"
+            raise self._fault(what, "leave these columns as they are")
         if not segments:
             raise self._fault("a row for each sentence, found none", "is this the right file?")
         places = [(document, n) for document, numbers in segments.items() for n in numbers]

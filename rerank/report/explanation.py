@@ -164,8 +164,8 @@ class Explanation:
 
     def context_text(self) -> str:
         """How many choices context decided."""
-        one = self.by_context == 1
-        return f"{self.by_context:,} {'choice comes' if one else 'choices come'} from context"
+        single = self.by_context == 1
+        return f"{self.by_context:,} {'choice comes' if single else 'choices come'} from context"
 
     def engines_table(self) -> Table:
         """Documents, 2 before 10, and how many of their choices are the output of each engine."""
@@ -415,7 +415,7 @@ class ReviewRows:
         runs = [(new, old != new) for old, new in word_runs(first, text) if new]
         outputs = choice.outputs or {}
         missed = "; ".join(f"{term} → {translations}" for term, translations in choice.missed)
-        kept = "; ".join(f"{term} → {text}" for term, text, is_kept in choice.terms if is_kept)
+        kept = "; ".join(f"{term} → {wanted}" for term, wanted, there in choice.terms if there)
         return [
             *cells,
             *(", ".join(choice.systems or ()), Marked(runs) if runs else text),
@@ -443,8 +443,8 @@ class ReviewRows:
         label = self.labels.get(name, name)
         if label == AGREEMENT and choice.agreements:
             here = {engine: value for engine, (value, _) in choice.agreements.items()}
-            own = max(here[engine] for engine in choice.systems or here)
-            return label if own == max(here.values()) else "agreement of the engine in all"
+            chosen = max(here[engine] for engine in choice.systems or here)
+            return label if chosen == max(here.values()) else "agreement of the engine in all"
         return label
 
 
