@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import difflib
+import gc
 import io
 import os
 import re
@@ -232,6 +233,9 @@ def main() -> NoReturn:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
+    # torch and numba make hundreds of thousands of objects that are no garbage: with Python's own
+    # thresholds looking through them, and once more at the end, is a quarter of a short run
+    gc.set_threshold(50_000, 20, 100)
     raise_terminated()
     try:
         with command_running():
@@ -240,4 +244,5 @@ def main() -> NoReturn:
     except Terminated:  # while the message about a fault was printed
         exit_code = 143
     flush_messages()
+    gc.freeze()  # what is left is not looked through once more
     sys.exit(exit_code)
