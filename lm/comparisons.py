@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lm.checkpoint import SavedModel
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
+from lm.folders import SavedModel
 from lm.model import DocumentLM
 from lm.reading import contexts_after, entered
 from lm.scoring import LogProbs, ScoringEngine, after

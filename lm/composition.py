@@ -152,6 +152,36 @@ def fact(maker: Any, name: str) -> Any:
 Zoo: TypeAlias = Mapping[str, Composition]
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What follows of a composition and a configuration, and is asked before anything is computed.
+
+    order: number of earlier target sentences that a score depends on, None where unbounded; causal:
+    whether scores depend on no later ones; additive: whether a context only adds a vector to the
+    logits of a sentence; normalised: whether probabilities add up to 1; alone: whether the source
+    of the sentence is all that is read beside it; information: kinds of side information.
+    """
+
+    order: int | None
+    causal: bool
+    additive: bool
+    normalised: bool
+    alone: bool
+    information: tuple[str, ...]
+
+    @classmethod
+    def of_json(cls, values: Any) -> Facts:
+        """Those of `dataclasses.asdict`; TypeError or ValueError for other values."""
+        if not isinstance(values, dict) or values.keys() != {f.name for f in fields(cls)}:
+            raise TypeError(f"found no facts of a model, but {values!r:.80}")
+        facts = cls(**{**values, "information": tuple(values["information"])})
+        flags = facts.causal, facts.additive, facts.normalised, facts.alone
+        texts = all(isinstance(kind, str) for kind in facts.information)
+        if type(facts.order) not in (int, type(None)) or {*map(type, flags)} != {bool} or not texts:
+            raise TypeError(f"found no facts of a model, but {values!r:.80}")
+        return facts
+
+
 class ZooWithFamilies(dict[str, Composition]):
     """Compositions by name, and families of them by pattern, a name that ends in -N.
 

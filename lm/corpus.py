@@ -25,7 +25,7 @@ from torch import Tensor
 from lm.backend import on_device
 from lm.sentences import Positions, Rows
 from lm.side_information import TARGET, SideText, SideTexts, rows_of
-from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, words_of
+from lm.vocabulary import END, START, UNKNOWN, Vocabulary, characters, words_of
 
 PARAGRAPH = b"<p>"
 Sentence = list[bytes] | None  # its words; None where a document ends
@@ -187,14 +187,6 @@ def spelled(words: list[bytes], text: Text, known: Container[bytes]) -> tuple[li
     joined = Corpus.of([pieces]).take(text.tokens.astype(np.int64))
     offsets = joined.sentences[text.sentences]
     return list(index), replace(text, tokens=joined.tokens, sentences=offsets)
-
-
-def characters(word: bytes) -> list[bytes]:
-    """The characters of a word; `<unk>`, `<s>` or `</s>` stays whole, as an unknown character."""
-    if word in SPECIAL:
-        return [word]
-    how = "utf-8", "surrogateescape"
-    return [character.encode(*how) for character in word.decode(*how)]
 
 
 def build_vocabulary(

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from lm.checkpoint import ModelError, read_tensors, write_tensors
+from lm.checkpoint import read_tensors, write_tensors
+from lm.folders import ModelError
 
 NONE = b"none"
 SLOTS = 1 << 16  # of hashed features

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lm.backend import WithoutMemory
-from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, Zoo, fact, load
+from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Facts, Part, Zoo, fact, load
 from lm.composition import Config as Config
 from lm.contexts import Context, Prepared, carrying
 from lm.corpus import PackedBatch
@@ -127,6 +127,18 @@ class DocumentLM(nn.Module):
         """Whether a context only adds a vector, `Context.value`, to all logits of a sentence."""
         adds = self.fusion.adds_to_logits and not self.fusion.hidden_depends_on_context
         return adds and not self.context.per_word and self.head.linear
+
+    @property
+    def facts(self) -> Facts:
+        """What a folder states of its model."""
+        return Facts(
+            order=self.order,
+            causal=self.causal,
+            additive=self.additive,
+            normalised=self.head.normalised,
+            alone=self.context.alone,
+            information=information_of(self.context, training=False),
+        )
 
     @property
     def _value_enters_words(self) -> bool:

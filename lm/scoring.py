@@ -30,7 +30,6 @@ from lm.sentences import PositionStates, ReadSentences, Rows
 from lm.trie import Candidates, Forest, Indices, build, build_shared
 from lm.vocabulary import END
 
-VERSION = 4  # to be raised whenever a model gives a text other scores
 MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
 Result = TypeVar("Result")
 LogProbs = NDArray[np.float32]  # (…, K), in nats, of the K candidates of a list

@@ -11,16 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from lm.composition import fact
-from lm.sentences import Rows
 from lm.vocabulary import SPECIAL
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from lm.sentences import Rows
 
 # kinds, and the field of `lm.composition.Config` that holds the size of a kind's vocabulary
 KINDS: Mapping[str, str] = {
@@ -59,6 +62,8 @@ class SideText:
 
     def rows(self, chosen: NDArray[np.int64], device: torch.device | None = None) -> Tensor:
         """Words (B, M) of sentences, −1 for none: 1 + id, and zeros behind shorter sentences."""
+        import torch
+
         starts, lengths = self.sentences[chosen], np.diff(self.sentences)[chosen] * (chosen >= 0)
         columns = np.arange(int(lengths.max(initial=0)))
         within = columns < lengths[:, None]
@@ -145,6 +150,8 @@ def rows_of(
     device: torch.device | None = None,
 ) -> Rows:
     """Side information (B rows) of the sentences `chosen`; documents: (D + 1,) offsets."""
+    from lm.sentences import Rows
+
     tensors = []
     for kind in kinds:
         derived, others = DERIVED.get(kind), chosen
@@ -166,6 +173,8 @@ def n_labels(words: int) -> int:
 
 def words_of(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Ids (B, M) of `SideText.rows`, padded at the beginning instead, and a mask of the words."""
+    import torch
+
     m = rows.shape[1]
     index = torch.arange(m, device=rows.device) - (m - (rows > 0).sum(dim=1, keepdim=True))
     mask = index >= 0

@@ -24,6 +24,14 @@ def words_of(line: bytes) -> list[bytes]:
     return [] if line.isspace() else [word for word in line.split(b" ") if word]
 
 
+def characters(word: bytes) -> list[bytes]:
+    """The characters of a word; `<unk>`, `<s>` or `</s>` stays whole, as an unknown character."""
+    if word in SPECIAL:
+        return [word]
+    how = "utf-8", "surrogateescape"
+    return [character.encode(*how) for character in word.decode(*how)]
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """A bijection between V - 3 words and the ids 3..V-1."""

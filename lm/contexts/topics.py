@@ -28,17 +28,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.checkpoint import (
-    ModelError,
-    check_shapes,
-    read_manifest,
-    read_vocabulary,
-    write_tensors,
-    write_vocabulary,
-)
+from lm.checkpoint import check_shapes, tensors_of, write_tensors
 from lm.composition import TOPIC_MODELS, load
 from lm.contexts import Context, GivenContext
 from lm.corpus import Corpus
+from lm.folders import ModelError, read_manifest, read_vocabulary, write_vocabulary
 from lm.recurrences import Recurrence
 from lm.sentences import ReadSentences, Rows
 from lm.side_information import labels_of, n_labels
@@ -232,7 +226,7 @@ class SavedTopics:
         path = folder / MANIFEST
         manifest = read_manifest(path)
         words, topics = (manifest.content.get(name) for name in ("words", "topics"))
-        tensors = manifest.tensors()
+        tensors = tensors_of(manifest)
         sizes = tensors.get("prior"), tensors.get("terms")
         if any(size is None or size.ndim != n for n, size in enumerate(sizes, 1)):
             raise ModelError(f"{path}: expected a topic model, found other tensors; learn it again")

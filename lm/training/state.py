@@ -16,15 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lm.checkpoint import (
-    ModelError,
-    check_shapes,
-    checked,
-    own_tensors,
-    read_tensors,
-    replace,
-    write_tensors,
-)
+from lm.checkpoint import check_shapes, own_tensors, read_tensors, write_tensors
+from lm.folders import ModelError, checked, replace
 from lm.sentences import Rows
 from lm.subwords import SubwordVocabulary
 from lm.training.optimisers import OPTIMISERS

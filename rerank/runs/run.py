@@ -273,13 +273,14 @@ class Run(Generic[SourceT]):
         A group ends with the document that brings its candidates to `TOGETHER`, or those of
         one sentence of each to `ABREAST`, which bounds the memory of a search.
         """
-        most = max([TOGETHER[scorer.runs_on] for scorer in self.scorers], default=1)
         batch: list[NamedLists] = []
         held = abreast = 0
         for name, kbest in self.read():
             batch.append((name, kbest))
             held += kbest.n
             abreast += int(kbest.counts.max(initial=0))
+            # a model may be opened in between
+            most = max([TOGETHER[scorer.runs_on] for scorer in self.scorers], default=1)
             if held >= most or abreast >= ABREAST:
                 yield batch
                 batch, held, abreast = [], 0, 0

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
+    from lm.folders import SavedModel
     from lm.side_information import SideText
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import Vocabulary

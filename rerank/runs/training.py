@@ -16,7 +16,7 @@ from rerank.runs.texts import TextOptions, check_package, tokenizer_files
 from rerank.values import FILE, FOLDER, MemberName
 
 if TYPE_CHECKING:
-    from lm.checkpoint import SavedModel
+    from lm.folders import SavedModel
     from lm.model import DocumentLM
 
 _VOCABULARIES = {  # options of texts that make vocabularies, and their fields

@@ -10,32 +10,30 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lm.backend import Backend
-from lm.checkpoint import SavedModel
-from lm.document_cache import WithDocumentCache
-from lm.evaluation import LogNormalisers
-from lm.scoring import VERSION, LogProbError, ScoringEngine, given_each, independent, pairs
-from lm.sentences import Rows
-from lm.side_information import NUMBERS, SentenceNumbers, SideText, information_of, rows_of
+from lm.folders import SavedModel
+from lm.side_information import NUMBERS, SentenceNumbers, SideText, rows_of
 from lm.subwords import SubwordVocabulary
-from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.corpus.columns import offsets_of
 from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.formats.translations import SOURCE
 from rerank.notices import Notices
-from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import Arrays, HistoryProblem, ListScores, ListTexts, flat
-from rerank.scorers.histories import ContextualProblem, located
 from rerank.scorers.model_source import ModelSource
 from rerank.scorers.unknown_words import FOREIGN, OF_PAIR, UnknownWords
 
+if TYPE_CHECKING:
+    from lm.scoring import ScoringEngine
+    from lm.sentences import Rows
+    from lm.trie import Candidates
+
+VERSION = 4  # to be raised whenever `lm.scoring` gives a text other scores
 # in nats a sentence: recipes/bench; tf32 has three bits more than bfloat16, and rounds
 # the operands of small products, too
 ERRORS = {"float32": 1.2e-4, "tf32": 0.125, "bfloat16": 0.5}
@@ -56,39 +54,38 @@ class LanguageModel(ModelSource):
 
     cached_columns: Sequence[str] = ("unknown", "words")
     counted = "list"  # in which unknown words are counted
-    engine: ScoringEngine
 
     def __init__(
         self,
         name: str,
         saved: SavedModel,
-        backend: Backend,
         cache: Cache | None = None,
         *,
+        arithmetic: tuple[str, bool],
         pmi: bool = False,
         document_cache: float | None = None,
     ) -> None:
-        model = saved.model
-        if document_cache is not None:
-            model = WithDocumentCache(model, document_cache)
         super().__init__(
             name,
-            ScoringEngine.of(model, backend),
+            partial(_opened, saved, arithmetic, document_cache),
             cache,
             ERRORS,
+            arithmetic=arithmetic,
             columns=() if isinstance(saved.vocabulary, SubwordVocabulary) else (f"{name}oov",),
             pmi=pmi,
-            given_later=bool(saved.model.config.reverse_documents),
+            given_later=bool(saved.config.reverse_documents),
         )
-        self.side_information = information_of(saved.model.context, training=False)
-        self.saved, self.order, self.document_cache = saved, model.order, document_cache
-        self.causal = self.cacheable = model.causal
-        self.additive, self.digest = model.additive, saved.digest
-        if document_cache is not None:
+        facts = saved.facts
+        self.side_information, self.order = facts.information, facts.order
+        self.saved, self.document_cache = saved, document_cache
+        self.causal = self.cacheable = facts.causal
+        self.additive, self.digest = facts.additive, saved.digest
+        if document_cache is not None:  # which holds all earlier sentences, and adds to no logits
+            self.order, self.additive = None, False
             identity = repr((saved.digest, document_cache)).encode()
             self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
         self.unknown, self.of_source = UnknownWords(), UnknownWords()
-        self.cure = "reverse=yes if it is a model of the source" if model.context.alone else ""
+        self.cure = "reverse=yes if it is a model of the source" if facts.alone else ""
 
     def _identity(self, *, null: bool) -> tuple[object, ...]:
         """The model, the arithmetic, and how contexts are formed.
@@ -96,10 +93,9 @@ class LanguageModel(ModelSource):
         Null scores are those in the start context, where a document cache is empty; those of a
         model of order 0 are its only scores.
         """
-        backend = self.engine.backend
-        facts = VERSION, self.saved.digest, backend.dtype, backend.deterministic
+        facts = VERSION, self.saved.digest, *self.arithmetic
         if null:
-            alone = self.saved.model.order == 0 and not self.side_information
+            alone = self.saved.facts.order == 0 and not self.side_information
             return facts if alone else (*facts, "null")
         lazy = ("lazy",) if self.on_demand else ()
         share = () if self.document_cache is None else ("cache", self.document_cache)
@@ -121,7 +117,7 @@ class LanguageModel(ModelSource):
     def report(self) -> str:
         """What was computed and what was cached, how scores are normalised, and what is read."""
         line = super().report()
-        if not self.saved.model.head.normalised:
+        if not self.saved.facts.normalised:
             line += f"; scores are not normalised: {_stated_error(self.saved.about)}"
         if self.given_later:
             line += "; documents read from the last sentence to the first"
@@ -129,6 +125,8 @@ class LanguageModel(ModelSource):
 
     def details(self) -> str:
         """Nodes of the tries and normalisers of all pairs, in a line; empty if there were none."""
+        if not self.opened:
+            return ""
         work, parts = self.engine.counts, []
         if work.nodes:
             share = work.tokens / work.nodes
@@ -142,10 +140,13 @@ class LanguageModel(ModelSource):
         self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents: in one batch, but one by one if `deterministic`."""
-        if self.engine.backend.deterministic and len(documents) > 1:
+        from lm.scoring import LogProbError
+        from rerank.scorers.histories import located
+
+        if self.arithmetic[1] and len(documents) > 1:
             for document in documents:
                 yield from self._computed([document], null=null)
-        elif documents:
+        else:
             names, texts = zip(*documents, strict=True)
             starts = offsets_of(np.array([len(text.counts) for text in texts]))
             try:
@@ -163,6 +164,9 @@ class LanguageModel(ModelSource):
 
     def _batch(self, texts: Sequence[ListTexts], starts: Places, *, null: bool) -> list[Arrays]:
         """Scores of documents in one batch; starts: (D + 1,) offsets into the lists of all."""
+        from lm.scoring import independent, pairs
+        from lm.trie import Candidates
+
         encoded = [self._encoded(text) for text in texts]
         lists = Candidates.joined([lists for lists, _ in encoded])
         side, first = self._side_rows(texts), np.zeros(len(lists), dtype=np.bool_)
@@ -178,6 +182,9 @@ class LanguageModel(ModelSource):
 
     def _problem(self, name: str, texts: ListTexts, known: ListScores | None) -> HistoryProblem:
         """The problem of a document that is scored as a search goes on, with its cached scores."""
+        from rerank.scorers.acausal import AcausalProblem
+        from rerank.scorers.histories import ContextualProblem
+
         encoded = cache(partial(self._encoded, texts))
         known = known or ListScores(texts, texts, encoded()[1])
         if not self.causal:
@@ -209,6 +216,8 @@ class LanguageModel(ModelSource):
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
         """Candidates as ids of words, and the number of words and unknown words of each."""
+        from lm.trie import Candidates
+
         tokens, offsets = self.saved.encode_lines(texts.text)
         unknown = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])[offsets]
         columns = {
@@ -223,12 +232,12 @@ class LanguageModel(ModelSource):
         Lists without candidates are not among them: the next sentence is the next one with
         candidates.
         """
-        context, device = self.saved.model.context, self.engine.backend.device
-        if not context.side_information:
+        if not self.side_information:
             return None
+        context, device = self.engine.model.context, self.engine.backend.device
         documents = np.cumsum([0, *(len(text.counts) for text in texts)])
         side: dict[str, SideText] = {}
-        for kind in information_of(context, training=False):
+        for kind in self.side_information:
             if kind in NUMBERS:
                 indices = [  # of the list that each one names, 0 for none, among all lists
                     begin + int(line) - 1 if int(line) else -1
@@ -255,9 +264,14 @@ class ChannelModel(LanguageModel):
     counted = "source"
 
     def __init__(
-        self, name: str, saved: SavedModel, backend: Backend, cache: Cache | None = None
+        self,
+        name: str,
+        saved: SavedModel,
+        cache: Cache | None = None,
+        *,
+        arithmetic: tuple[str, bool],
     ) -> None:
-        super().__init__(name, saved, backend, cache)
+        super().__init__(name, saved, cache, arithmetic=arithmetic)
         self.columns, self.cure = (), "leave reverse=yes out if it is a model of the target"
         identity = repr((saved.digest, "reverse")).encode()
         self.digest = hashlib.sha256(identity).hexdigest()[: len(saved.digest)]
@@ -275,6 +289,9 @@ class ChannelModel(LanguageModel):
 
     def _batch(self, texts: Sequence[ListTexts], starts: Places, *, null: bool) -> list[Arrays]:
         """Scores of documents in one batch; starts: (D + 1,) offsets into the lists of all."""
+        from lm.scoring import LogProbError, given_each
+        from lm.sentences import Rows
+
         numbers: list[list[int]] = []  # of each candidate among the distinct ones of its list
         distinct: list[dict[bytes, int]] = []
         for of_list in chain(*(text.lists() for text in texts)):
@@ -298,10 +315,24 @@ class ChannelModel(LanguageModel):
         return [{"scores": flat(every[a:b])} for a, b in pairwise(starts.tolist())]
 
 
+def _opened(saved: SavedModel, arithmetic: tuple[str, bool], share: float | None) -> ScoringEngine:
+    """What scores with a model, where that is, or with it and a document cache of this weight."""
+    from lm.backend import Backend
+    from lm.document_cache import WithDocumentCache
+    from lm.scoring import ScoringEngine
+
+    model, (dtype, deterministic) = saved.model, arithmetic
+    backend = Backend(model.embedding.weight.device, dtype=dtype, deterministic=deterministic)
+    model = model if share is None else WithDocumentCache(model, share)
+    return ScoringEngine.of(model, backend)
+
+
 def _stated_error(about: Mapping[str, object]) -> str:
     """Log Z on the validation text, as the folder of the model states it."""
     stated = about.get("log_z")
     numbers = [stated.get("mean"), stated.get("sd")] if isinstance(stated, dict) else [None]
     if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
         return "log Z unknown"
+    from lm.evaluation import LogNormalisers
+
     return f"{LogNormalisers(*numbers).to_text()} on the validation text"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,14 +35,15 @@ def group_of(identity: tuple[object, ...]) -> str:
 class ModelSource(FeatureSource):
     """A language model on an engine, whose scores may be cached.
 
-    label: NAME of the model; engine: what computes scores, with its backend and its counts; pmi:
-    features `NAMEpmi` and `NAMEnull`, log p(s | null), in place of the feature `NAME`, which is
-    their sum, so that tuning weights context and fluency separately; given_later: documents are
-    read from the last sentence to the first, and their last sentence has the start context; errors:
-    largest error of a sentence's score in nats, by the backend's dtype; cached: number of documents
-    whose scores came from the cache; additive: whether one pass serves all candidates of a sentence
-    before, since they only add to the logits; cached_columns: numbers of a candidate that are
-    cached beside its scores.
+    label: NAME of the model; open_engine: what computes scores, with its backend and its counts,
+    opened for the first scores that are not in the cache; arithmetic: dtype of its backend, and
+    whether that is deterministic; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place
+    of the feature `NAME`, which is their sum, so that tuning weights context and fluency
+    separately; given_later: documents are read from the last sentence to the first, and their last
+    sentence has the start context; errors: largest error of a sentence's score in nats, by dtype;
+    cached: number of documents whose scores came from the cache; additive: whether one pass serves
+    all candidates of a sentence before, since they only add to the logits; cached_columns: numbers
+    of a candidate that are cached beside its scores.
     """
 
     additive = False
@@ -51,10 +52,11 @@ class ModelSource(FeatureSource):
     def __init__(
         self,
         name: str,
-        engine: Any,
+        open_engine: Callable[[], Any],
         cache: Cache | None,
         errors: Mapping[str, float],
         *,
+        arithmetic: tuple[str, bool],
         columns: Sequence[str] = (),
         pmi: bool = False,
         given_later: bool = False,
@@ -62,11 +64,23 @@ class ModelSource(FeatureSource):
         super().__init__(f"{name}pmi" if pmi else name)
         self.columns = (f"{name}null", *columns) if pmi else tuple(columns)
         self.label, self.pmi, self.given_later = name, pmi, given_later
-        self.engine, self._cache = engine, cache
+        self._open_engine, self._cache = open_engine, cache
         self._all_pairs = ScorerCache()  # of searches that score all pairs
         self.cached = 0
-        self.error = errors[engine.backend.dtype] * (2 if pmi else 1)
+        self.arithmetic = arithmetic
+        self.error = errors[arithmetic[0]] * (2 if pmi else 1)
+
+    @cached_property
+    def engine(self) -> Any:
+        """What computes scores, opened when it is first asked for."""
+        engine = self._open_engine()
         self.runs_on = engine.backend.device.type
+        return engine
+
+    @property
+    def opened(self) -> bool:
+        """Whether anything was computed, or is about to be."""
+        return "engine" in vars(self)
 
     def _static(self, known: ListScores) -> NDArray[np.float64]:
         """Static features (n, C) of a document's candidates, but the null; none by default."""
@@ -90,7 +104,7 @@ class ModelSource(FeatureSource):
         """The cache under a digest of what determines scores."""
         group = group_of(self._identity(null=null))
         order = 0 if null else None if self.on_demand else self.order
-        whole = self.engine.backend.deterministic
+        whole = self.arithmetic[1]
         return ScorerCache(self._cache, group, whole, order, self.cached_columns, -np.inf)
 
     @cached_property
@@ -100,13 +114,13 @@ class ModelSource(FeatureSource):
     @property
     def seconds(self) -> float:
         """Time that the model has computed so far."""
-        return float(self.engine.counts.seconds)
+        return float(self.engine.counts.seconds) if self.opened else 0.0
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if memory ran out: batches are smaller since then, and scoring is slower."""
-        if self.engine.backend.shortages:
+        if self.opened and self.engine.backend.shortages:
             notices.add("out-of-memory", source=source, names=[self.label])
-        self.engine.backend.shortages = 0
+            self.engine.backend.shortages = 0
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""
@@ -210,7 +224,7 @@ class ModelSource(FeatureSource):
         known = [cache.look_up(texts) for _, texts in named]
         new = [n for n, scores in enumerate(known) if scores is None]
         self.cached += 0 if null else len(known) - len(new)
-        computed = self._computed([named[n] for n in new], null=null)
+        computed = self._computed([named[n] for n in new], null=null) if new else ()
         for n, arrays in zip(new, computed, strict=True):
             _, texts = named[n]
             cache.save(texts, arrays)
@@ -220,7 +234,7 @@ class ModelSource(FeatureSource):
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""
         parts = [f"{self.cached:,} documents from the cache"] if self.cached else []
-        if tokens := self.engine.counts.tokens:
+        if self.opened and (tokens := self.engine.counts.tokens):
             parts.append(f"{tokens:,} tokens scored in {self.seconds:.1f} s")
         return f"{self.label}: {', '.join(parts) or 'nothing to score'}"
 

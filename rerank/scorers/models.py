@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     import torch
 
     from lm.backend import Backend
-    from lm.checkpoint import SavedModel
     from lm.ctranslate2 import ConvertedEngine
+    from lm.folders import SavedModel
+    from lm.model import DocumentLM
     from lm.seq2seq import TranslationEngine
     from rerank.files.cache import Cache
     from rerank.scorers.causal_lm import CausalLM
@@ -55,26 +56,24 @@ def open_models(
     dtype: str,
     deterministic: bool,
 ) -> list[FeatureSource]:
-    """The scorers of `--lm`, in order. UsageError for the PMI form of a model without context."""
-    if not models:
-        return []
-    from lm.backend import Backend
+    """The scorers of `--lm`, in order. UsageError for the PMI form of a model without context.
 
-    # called when the model has set the number of threads, which a backend keeps
-    backend = partial(
-        Backend, choose_device(device, threads), dtype=dtype, deterministic=deterministic
-    )
+    The tensors of models of `train-lm` are read when something is first computed with them.
+    """
+    if models and device not in ("auto", "cpu"):
+        choose_device(device, threads)  # one that is not there is refused though nothing computes
     scorers: list[FeatureSource] = []
     for model in models:
         scorer: FeatureSource
         if (window := model.window) is None:
-            saved = open_model(model.value, device, threads)
-            scorer = _scorer_of_ours(model, saved, backend, cache)
+            saved = opened_model(model.value, device, threads)
+            scorer = _scorer_of_ours(model, saved, (dtype, deterministic), cache)
         elif isinstance(window, ServerSettings):
             from rerank.scorers.server_model import ServerScorer
 
             scorer = ServerScorer(model.name, window, cache, pmi=model.pmi)
         else:
+            backend = _backends(device, threads, dtype=dtype, deterministic=deterministic)
             scorer = _open_transformer(model, window, backend, cache, threads)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
@@ -95,7 +94,7 @@ def open_models(
 def _scorer_of_ours(
     model: LanguageModelOption,
     saved: SavedModel,
-    new_backend: Callable[[], Backend],
+    arithmetic: tuple[str, bool],
     cache: Cache | None,
 ) -> FeatureSource:
     """The scorer of a model of `train-lm`; UsageError if it is to be reversed and cannot be."""
@@ -107,17 +106,30 @@ def _scorer_of_ours(
                 f"{model.option}: a model of the source given the target, of train-lm --reverse; "
                 "write ,reverse=yes behind the folder"
             )
-        pmi, share = model.pmi, model.document_cache
-        return LanguageModel(model.name, saved, new_backend(), cache, pmi=pmi, document_cache=share)
+        return LanguageModel(
+            model.name,
+            saved,
+            cache,
+            arithmetic=arithmetic,
+            pmi=model.pmi,
+            document_cache=model.document_cache,
+        )
     if model.pmi or model.document_cache is not None:
         other = "pmi" if model.pmi else "document-cache"
         raise UsageError(f"{model.option}: {other} is not for reverse=yes; leave it out")
-    if not saved.model.context.alone:
+    if not saved.facts.alone:
         raise UsageError(
             f"{model.option}: reverse=yes is for models of attention over the words of a source "
             "sentence; leave it out, or train one: train-lm --model attention --reverse"
         )
-    return ChannelModel(model.name, saved, new_backend(), cache)
+    return ChannelModel(model.name, saved, cache, arithmetic=arithmetic)
+
+
+def _backends(device: str, threads: int | None, **how: Any) -> Callable[..., Backend]:
+    """Makes backends, which keep the number of threads: called when a model has set it."""
+    from lm.backend import Backend
+
+    return partial(Backend, choose_device(device, threads), **how)
 
 
 def _open_transformer(
@@ -176,16 +188,13 @@ def open_engine(
             return open_converted_model(model.folder, *languages, chosen, threads), settings
         except CausalFolderError as fault:
             raise InputError(str(fault)) from None
-    from lm.backend import Backend
-
-    backend = partial(Backend, choose_device(device, threads))
+    backend = _backends(device, threads)
     engine: Any = _open_transformer(model, settings, backend, None, threads).engine
     return engine, settings
 
 
 def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM | None:
     """The model of `hf:DIR[,KEY=VALUE…]`, to score texts with; None for another folder."""
-    from lm.backend import Backend
     from rerank.scorers.causal_lm import CausalLM
 
     if not str(folder).startswith(HUGGING_FACE):
@@ -193,7 +202,7 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
     model = LanguageModelOption.of("lm", folder)
     if model.window is None or model.pmi:
         raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
-    backend = partial(Backend, choose_device(device, threads), dtype="float32")
+    backend = _backends(device, threads, dtype="float32")
     named = replace(model, name=str(model.folder))
     scorer = _open_transformer(named, model.window, backend, None, threads)
     if scorer.side_information:
@@ -298,9 +307,27 @@ def _chosen_by_the_environment() -> bool:
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
-    """A model folder, computing in `threads` or as many as `use_cores` finds; else InputError."""
-    from lm.checkpoint import load_model
-    from lm.model import n_parameters
+    """A model folder with its tensors; else InputError."""
+    saved = opened_model(folder, device, threads)
+    _ = saved.model
+    return saved
+
+
+def opened_model(folder: Path, device: str, threads: int | None) -> SavedModel:
+    """A model folder, whose tensors are read when they are first asked for; else InputError.
+
+    It computes in `threads`, or as many as `use_cores` finds.
+    """
+    from lm.folders import open_folder
+
+    def read(saved: SavedModel) -> DocumentLM:
+        from lm.checkpoint import read_model
+        from lm.model import n_parameters
+
+        with valid_files():
+            model = read_model(saved, choose_device(device, threads), MODELS)
+        use_cores(n_parameters(model), threads)
+        return model
 
     refused = {
         SEQ2SEQ: f"{folder}: a sequence-to-sequence model scores the candidates of a source; give "
@@ -320,9 +347,7 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
             "a Hugging Face model is given as --lm NAME=hf:DIR, or NAME=seq2seq:DIR"
         )
     with valid_files():
-        saved = load_model(folder, choose_device(device, threads), MODELS)
-    use_cores(n_parameters(saved.model), threads)
-    return saved
+        return open_folder(folder, MODELS, read)
 
 
 def _is_transformers(folder: Path) -> bool:
@@ -346,7 +371,7 @@ def open_forward_model(
     UsageError for another one; InputError if the folder is not valid.
     """
     saved = open_model(folder, device, threads)
-    if saved.model.config.reverse_documents:
+    if saved.config.reverse_documents:
         raise UsageError(
             f"--lm {folder}: this model reads documents from the last sentence to the first, and "
             "here no sentence is after the one in question; give a model trained without "
@@ -360,14 +385,12 @@ def refuse(saved: SavedModel, folder: str | Path, command: str) -> None:
 
     Also for one that is given the next sentence, where there is none.
     """
-    from lm.side_information import information_of
-
-    if not saved.model.causal:
+    if not saved.facts.causal:
         raise UsageError(
             f"{folder}: the model is given the next sentence, which {command} does not have; "
             "choose another model"
         )
-    for kind in information_of(saved.model.context, training=False):
+    for kind in saved.facts.information:
         raise UsageError(
             f"{folder}: the model needs {SIDE_INFORMATION[kind]}, which {command} does not read; "
             "choose another model"
@@ -377,7 +400,7 @@ def refuse(saved: SavedModel, folder: str | Path, command: str) -> None:
 @contextmanager
 def valid_files() -> Iterator[None]:
     """InputError for files of a model that are not valid."""
-    from lm.checkpoint import ModelError
+    from lm.folders import ModelError
 
     try:
         yield

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lm.checkpoint import SavedModel
 from lm.comparisons import Block, log_probs_of_orders, scores_in_contexts, scores_of_followers
 from lm.corpus import Corpus, renumber
+from lm.folders import SavedModel
 from lm.scoring import ScoringEngine
 from lm.side_information import SideText, information_of
 from lm.vocabulary import words_of

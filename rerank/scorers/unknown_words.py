@@ -38,7 +38,7 @@ class UnknownWords:
     @classmethod
     def of(cls, counts: Mapping[bytes, int], vocabulary: Vocabulary) -> UnknownWords:
         """Of a text with so many of each word: of its characters if there are no other words."""
-        from lm.corpus import characters
+        from lm.vocabulary import characters
 
         units: Counter[bytes] = Counter()
         if vocabulary.of_characters:

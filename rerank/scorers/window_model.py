@@ -257,7 +257,9 @@ class WindowSource(ModelSource):
         *,
         pmi: bool,
     ) -> None:
-        super().__init__(name, engine, cache, ERRORS, pmi=pmi)
+        arithmetic = engine.backend.dtype, engine.backend.deterministic
+        super().__init__(name, lambda: engine, cache, ERRORS, arithmetic=arithmetic, pmi=pmi)
+        self.runs_on = engine.backend.device.type
         self.window: Any = window
         self.null_window: Any = window.without_context()
         self.order = window.order

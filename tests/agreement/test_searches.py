@@ -22,7 +22,8 @@ from support.packages import install
 from support.world import WORDS, World
 
 from decoders.table import DECODERS
-from lm.checkpoint import SavedModel, load_model
+from lm.checkpoint import load_model
+from lm.folders import SavedModel
 
 SIZES = {"evening": (3, 0, 4, 2), "gap": (0,), "night": (2, 4, 3, 3), "town": (0, 1, 2, 0)}
 KNOWN = WORDS[:9]  # to language models

@@ -17,7 +17,8 @@ from support.definitions import definition
 from support.texts import TRAIN, documents_of, unigram_perplexity, with_texts
 from support.world import World
 
-from lm.checkpoint import SavedModel, load_model
+from lm.checkpoint import load_model
+from lm.folders import SavedModel
 from lm.training.settings import STRONG
 
 

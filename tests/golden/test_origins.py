@@ -27,7 +27,8 @@ from support.words import edit_distance
 from support.world import World
 
 from decoders.table import DECODERS
-from lm.checkpoint import SavedModel, load_model
+from lm.checkpoint import load_model
+from lm.folders import SavedModel
 from lm.zoo import ZOO
 
 OUTPUTS = Path(__file__).parent / "outputs"

@@ -6,6 +6,7 @@ import os
 import pickle
 import struct
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from support.models import config_of, side_vocabularies
 from torch import Tensor
 
 from lm import checkpoint
-from lm.checkpoint import ModelError, load_model, read_tensors, save_model, write_tensors
+from lm.checkpoint import load_model, read_tensors, save_model, write_tensors
 from lm.composition import HEADS
 from lm.corpus import Corpus
+from lm.folders import ModelError
 from lm.model import DocumentLM
 from lm.scoring import ScoringEngine, after
 from lm.training.settings import Settings
@@ -256,6 +258,7 @@ CONFIG = [  # field of the configuration, value, message
     ("colour", "blue", "not a valid model: no setting 'colour' is known"),
     ("embed", 4.0, "not a valid model: embed is 4.0"),
 ]
+FACTS = asdict(model_of().facts)
 FOREIGN = ("../secret", "/etc/hosts", "", "a\0b", "weights-0.safetensors/../../x")
 MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
     "not a valid model: found no settings": [{"config": None}],
@@ -265,6 +268,10 @@ MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
     "expected": [{"shards": {"file": "w"}}, {"shards": [{**SHARD, "sha256": "0" * 63}]},
         *({"shards": [{**SHARD, name: 0}]} for name in SHARD)],
     "a shard is listed": [{"shards": [SHARD] * 2}],
+    "found no facts": [
+        *({"facts": value} for value in (None, {}, FACTS | {"causal": 1}, FACTS | {"order": "1"})),
+    ],
+    "its facts are not those of ccdclm": [{"facts": {**FACTS, "order": 0}}],
     "not the name of a shard": [{"shards": [{**SHARD, "file": v}]} for v in FOREIGN],
 }  # fmt: skip
 

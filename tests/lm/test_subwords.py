@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.models import beside, config_of
 
-from lm.checkpoint import ModelError, read_vocabulary, write_vocabulary
 from lm.corpus import PackedBatch, intern, renumber
 from lm.evaluation import perplexity
+from lm.folders import ModelError, read_vocabulary, write_vocabulary
 from lm.model import DocumentLM
 from lm.ngrams import FALLBACK, KneserNey, count_ngrams
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa

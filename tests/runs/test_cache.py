@@ -4,6 +4,9 @@ import errno
 import hashlib
 import json
 import os
+import shlex
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +49,34 @@ def test_a_second_run_takes_all_scores_from_the_cache(model: str, drawn: World) 
         assert (recalled(found), written) == (documents, expected)
         assert ("tokens scored" in found.err) == (documents == 0)
         assert len(shards()) == DOCUMENTS
+
+
+def test_without_new_scores_neither_torch_nor_the_tensors_are_read(drawn: World) -> None:
+    """A folder that states no facts of its model is read whole, as those of 0.1 are."""
+    command = decoding("codclm", "")
+    _, expected = outputs(drawn, command)
+    folder = drawn.folder / "codclm"
+    program = "import sys; from rerank.commands import exit_code_of; "
+    program += "code = exit_code_of(sys.argv[1:]); print(code, 'torch' in sys.modules)"
+    run = [sys.executable, "-c", program, *shlex.split(command)]
+
+    def again() -> str:
+        found = subprocess.run(run, cwd=drawn.folder, capture_output=True, text=True, check=True)
+        return found.stdout.splitlines()[-1]
+
+    assert again() == "0 False"
+    assert taken(drawn) == expected
+    (shard,) = folder.glob("*.safetensors")
+    shard.write_bytes(bytes(shard.stat().st_size))
+    assert again() == "0 False"
+    assert taken(drawn) == expected
+    assert "digest differs" in drawn.refused(f"{command} --no-cache", exit=3)
+    drawn.model("codclm", "codclm")
+    manifest = json.loads((folder / "config.json").read_bytes())
+    del manifest["facts"]
+    (folder / "config.json").write_text(json.dumps(manifest))
+    assert again() == "0 True"
+    assert again() == "0 True"
 
 
 @pytest.mark.parametrize("model", MODELS[1:])

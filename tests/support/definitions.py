@@ -11,8 +11,8 @@ import torch
 from support.models import entered
 from torch import Tensor
 
-from lm.checkpoint import SavedModel
 from lm.corpus import Corpus, segments
+from lm.folders import SavedModel
 from lm.laws import read_by_words
 from lm.reading import read
 from lm.side_information import SentenceNumbers

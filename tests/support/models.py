@@ -12,9 +12,10 @@ import torch
 from support.world import WORDS
 from torch import Tensor
 
-from lm.checkpoint import SavedModel, load_model, save_model
+from lm.checkpoint import load_model, save_model
 from lm.composition import Zoo, fact, load
 from lm.corpus import Corpus, segments
+from lm.folders import SavedModel
 from lm.model import Config, DocumentLM, options_of
 from lm.reading import read
 from lm.sentences import Rows

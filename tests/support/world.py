@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from lm.checkpoint import SavedModel
+    from lm.folders import SavedModel
 
 ROOT = Path(__file__).parents[2]
 Folders: TypeAlias = Mapping[str, Path]  # of models, by name

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import lm.checkpoint
+import lm.folders
 from rerank.commands import main
 from rerank.files import outputs
 
@@ -52,6 +53,7 @@ def write_in_place() -> None:
     """Have this process write in place from now on."""
     setattr(outputs, "_TemporaryFile", FileInPlace)  # noqa: B010  it is a class, not a variable
     setattr(lm.checkpoint, "replace", replace)  # noqa: B010
+    setattr(lm.folders, "replace", replace)  # noqa: B010
 
 
 if __name__ == "__main__":
