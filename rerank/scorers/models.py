@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,12 +249,14 @@ def choose_device(name: str, threads: int | None = None) -> torch.device:
 
     Processes of `torchrun` on one machine take its CUDA devices in turn, unless one is named.
     threads: of the process for tensors on the CPU, from now on; None is one, until `use_cores`
-    knows the model, or as many as OMP_NUM_THREADS says.
+    knows a model, or as many as OMP_NUM_THREADS says.
     """
     import torch
 
-    if threads is not None or not _chosen_by_the_environment():
-        torch.set_num_threads(threads or 1)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    elif not _chosen_by_the_environment():
+        _begin_in_one_thread()
     if name in ("auto", "cuda") and local_processes() > 1 and torch.cuda.is_available():
         return torch.device("cuda", local_number() % torch.cuda.device_count())
     if name == "auto":
@@ -280,6 +282,14 @@ def choose_device(name: str, threads: int | None = None) -> torch.device:
             "from 0"
         )
     return device
+
+
+@cache
+def _begin_in_one_thread() -> None:
+    """Have torch compute in one thread, once: a model that is opened later leaves others theirs."""
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def use_cores(parameters: int, threads: int | None) -> None:
