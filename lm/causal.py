@@ -54,17 +54,24 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CausalModel:
-    """A causal language model of transformers, in evaluation mode, with its tokenizer.
+    """A causal language model of transformers, with its tokenizer.
 
-    digest: SHA-256 of its files and an adapter's; positions: most tokens of a text with its
-    context; begin: id of the token that texts begin with, or `NOTHING`.
+    load: the model itself, in evaluation mode, whose tensors are read at the first call; digest:
+    SHA-256 of its files and an adapter's; positions: most tokens of a text with its context; rows:
+    of its embeddings; begin: id of the token that texts begin with, or `NOTHING`.
     """
 
-    model: Any
+    load: Callable[[], Any]
     tokenizer: Any
     digest: str
     positions: int
+    rows: int
     begin: int
+
+    @property
+    def model(self) -> Any:
+        """The model; CausalFolderError for tensors that are not its own."""
+        return self.load()
 
     def encode(self, texts: Sequence[str], special: bool = False) -> list[list[int]]:
         """Ids of the tokens of texts; what looks like a special token is text, unless `special`."""
@@ -105,17 +112,17 @@ def open_causal_model(
 ) -> CausalModel:
     """The causal language model of a folder, in `bfloat16` or else float32; CausalFolderError.
 
-    adapter: merged before weights are rounded to the dtype.
+    Its tensors are not read yet. adapter: merged before weights are rounded to the dtype.
     """
-    tokenizer, model = open_folder(folder, CAUSAL, dtype, adapter)
+    tokenizer, outline, load = open_folder(folder, CAUSAL, device, dtype, adapter)
     marks = tokenizer.bos_token_id, tokenizer.eos_token_id
     begin = next((mark for mark in marks if mark is not None), NOTHING)
     words = {*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {begin}
-    check_tokenizer(folder, tokenizer, model, words)
-    config = model.config.get_text_config()  # tokens that have positions and may be attended to
+    rows = check_tokenizer(folder, tokenizer, outline, words)
+    config = outline.config.get_text_config()  # tokens that have positions and may be attended to
     positions = positions_of(config, "max_position_embeddings", "sliding_window")
     digest = folder_digest(folder, adapter)
-    return CausalModel(model.to(device).eval(), tokenizer, digest, positions, begin)
+    return CausalModel(load, tokenizer, digest, positions, rows, begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

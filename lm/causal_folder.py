@@ -17,9 +17,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,10 +84,25 @@ SEQ2SEQ = FolderKind(
 )
 
 
+class OpenedFolder(NamedTuple):
+    """Tokenizer and outline, the model without memory; load: makes the model, reading the tensors.
+
+    load raises CausalFolderError for tensors or an adapter that do not fit.
+    """
+
+    tokenizer: Any
+    outline: Any
+    load: Callable[[], Any]
+
+
 def open_folder(
-    folder: Path, kind: FolderKind, dtype: str, adapter: LoraAdapter | None
-) -> tuple[Any, Any]:
-    """The tokenizer and the model of a folder; CausalFolderError, also for the adapter."""
+    folder: Path,
+    kind: FolderKind,
+    device: torch.device | str,
+    dtype: str,
+    adapter: LoraAdapter | None,
+) -> OpenedFolder:
+    """A folder whose files are those of a model; else CausalFolderError. No tensors are read."""
     files = _weight_files(folder, kind)
     try:
         import transformers
@@ -98,10 +114,29 @@ def open_folder(
         ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    try:
+    before = _states(folder)
+    with _faults_of_transformers(folder, kind):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
-        kept = torch.bfloat16 if dtype == "bfloat16" else torch.float32
-        return tokenizer, _loaded(folder, files, kept, kind, adapter)
+        outline = _outline(folder, files, kind)
+
+    @cache
+    def load() -> Any:
+        if _states(folder) != before:
+            raise CausalFolderError(f"{folder}: its files were changed meanwhile; run it again")
+        with _faults_of_transformers(folder, kind):
+            kept = torch.bfloat16 if dtype == "bfloat16" else torch.float32
+            return _loaded(folder, files, kept, outline, adapter).to(device).eval()
+
+    return OpenedFolder(tokenizer, outline, load)
+
+
+@contextmanager
+def _faults_of_transformers(folder: Path, kind: FolderKind) -> Iterator[None]:
+    """CausalFolderError for whatever the package raises."""
+    import transformers
+
+    try:
+        yield
     except CausalFolderError:
         raise
     except ImportError as fault:
@@ -123,9 +158,12 @@ def reason_of(fault: Exception) -> str:
     return f"{' '.join(f'{type(fault).__name__}: {fault}'.split()):.300}"
 
 
-def check_tokenizer(folder: Path, tokenizer: Any, model: Any, words: Iterable[int]) -> None:
-    """CausalFolderError for a tokenizer of another model, or of none; words: ids of its tokens."""
-    rows = model.get_input_embeddings().weight.shape[0]
+def check_tokenizer(folder: Path, tokenizer: Any, model: Any, words: Iterable[int]) -> int:
+    """Rows of the embeddings; CausalFolderError for a tokenizer of another model, or of none.
+
+    words: ids of its tokens.
+    """
+    rows: int = model.get_input_embeddings().weight.shape[0]
     if (highest := max(words)) >= rows:
         raise CausalFolderError(
             f"{folder}: the tokenizer has tokens up to number {highest:,}, the model knows "
@@ -136,6 +174,7 @@ def check_tokenizer(folder: Path, tokenizer: Any, model: Any, words: Iterable[in
             f"{folder}: expected a tokenizer, found one that knows no letter; copy tokenizer.json "
             "or its vocabulary from the model's own folder"
         )
+    return rows
 
 
 def positions_of(config: Any, *names: str) -> int:
@@ -245,6 +284,12 @@ def folder_digest(folder: Path, adapter: LoraAdapter | None) -> str:
     return whole.hexdigest()
 
 
+def _states(folder: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of the last change of what is in a folder."""
+    states = ((path.name, path.stat()) for path in sorted(folder.iterdir()))
+    return [(name, state.st_size, state.st_mtime_ns) for name, state in states]
+
+
 def digest_of(path: Path) -> bytes:
     """SHA-256 of a file."""
     with path.open("rb") as file:
@@ -254,54 +299,65 @@ def digest_of(path: Path) -> bytes:
 # Tensors
 
 
+def _outline(folder: Path, files: Sequence[Path], kind: FolderKind) -> Any:
+    """The model of a folder on the meta device, where tensors have no memory.
+
+    A small folder may ask for any amount of memory: the configuration is compared with the headers
+    of the files.
+    """
+    import transformers
+
+    stated = read_json(folder / CONFIG)
+    with _tensors_of(folder, files) as place:
+        held = [part.get_slice(name).get_shape() for name, part in place.items()]
+    _check_layers(folder, stated, len(held))
+    config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+    other = SEQ2SEQ if getattr(config, "is_encoder_decoder", False) else CAUSAL
+    if other is not kind:
+        raise CausalFolderError(
+            f"{folder}: expected a {kind.name}, found {config.model_type}, a {other.name}; "
+            f"give it as --lm NAME={other.mark}{folder}"
+        )
+    with torch.device("meta"):
+        model = getattr(transformers, kind.auto).from_config(config)
+    architecture = type(model).__name__
+    named = stated.get("architectures") or [architecture]
+    named = [*map(str, named if isinstance(named, list) else [named])]
+    if architecture.casefold() not in map(str.casefold, named):
+        raise CausalFolderError(
+            f"{folder}: expected a {kind.name}, {architecture}, found "
+            f"{', '.join(named):.80} (architectures in config.json), which {kind.lack}; give "
+            f"the folder of the {kind.name}"
+        )
+    most_absent = PACKED if "quantization_config" in stated else MOST_ABSENT
+    if model.num_parameters() > most_absent * sum(map(math.prod, held)):
+        _refuse(folder, architecture, (), (), ())
+    return model
+
+
+@contextmanager
+def _tensors_of(folder: Path, files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """The opened file that holds each tensor, by its name."""
+    from safetensors import safe_open
+
+    with ExitStack() as opened:
+        parts = [opened.enter_context(safe_open(path, "pt")) for path in files]
+        yield _places(folder, files, parts)
+
+
 def _loaded(
     folder: Path,
     files: Sequence[Path],
     dtype: torch.dtype,
-    kind: FolderKind,
+    outline: Any,
     adapter: LoraAdapter | None,
 ) -> Any:
-    """The model of a folder, with each of its tensors from the files and none left over.
-
-    A small folder may ask for any amount of memory: the configuration is compared with the headers
-    of the files first, on the meta device.
-    """
-    import transformers
-    from safetensors import safe_open
-
-    stated = read_json(folder / CONFIG)
-    with ExitStack() as opened:
-        parts = [opened.enter_context(safe_open(path, "pt")) for path in files]
-        place = _places(folder, files, parts)
-        held = {name: part.get_slice(name).get_shape() for name, part in place.items()}
-        _check_layers(folder, stated, len(held))
-        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
-        other = SEQ2SEQ if getattr(config, "is_encoder_decoder", False) else CAUSAL
-        if other is not kind:
-            raise CausalFolderError(
-                f"{folder}: expected a {kind.name}, found {config.model_type}, a {other.name}; "
-                f"give it as --lm NAME={other.mark}{folder}"
-            )
-        with torch.device("meta"):
-            model = getattr(transformers, kind.auto).from_config(config)
-        architecture = type(model).__name__
-        named = stated.get("architectures") or [architecture]
-        named = [*map(str, named if isinstance(named, list) else [named])]
-        if architecture.casefold() not in map(str.casefold, named):
-            raise CausalFolderError(
-                f"{folder}: expected a {kind.name}, {architecture}, found "
-                f"{', '.join(named):.80} (architectures in config.json), which {kind.lack}; give "
-                f"the folder of the {kind.name}"
-            )
-        there = sum(map(math.prod, held.values()))
-        if model.num_parameters() > there * (
-            PACKED if "quantization_config" in stated else MOST_ABSENT
-        ):
-            _refuse(folder, architecture, (), (), ())
+    """The model of an outline, with each of its tensors from the files and none left over."""
+    with _tensors_of(folder, files) as place:
         tensors = {name: part.get_tensor(name) for name, part in place.items()}
-        loaded, report = type(model).from_pretrained(
+        loaded, report = type(outline).from_pretrained(
             None,
-            config=config,
+            config=outline.config,
             state_dict=tensors,
             dtype=dtype,
             output_loading_info=True,
@@ -322,7 +378,7 @@ def _loaded(
             and (tensor.dtype.itemsize < 2 or not tensor.dtype.is_floating_point)
         ]
     if report["missing_keys"] or unused or wrong:
-        _refuse(folder, architecture, report["missing_keys"], unused, wrong)
+        _refuse(folder, type(loaded).__name__, report["missing_keys"], unused, wrong)
     if adapter is not None:
         adapter.merge(loaded, tensors)
     return loaded

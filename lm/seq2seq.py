@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -92,10 +92,18 @@ class TranslationTexts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TranslationModel(TranslationTexts):
-    """A model of transformers, in evaluation mode; start: first token that the decoder reads."""
+    """A model of transformers, in evaluation mode, whose tensors are read at the first `load`.
 
-    model: Any
+    start: first token that the decoder reads.
+    """
+
+    load: Callable[[], Any]
     start: int
+
+    @property
+    def model(self) -> Any:
+        """The model; CausalFolderError for tensors that are not its own."""
+        return self.load()
 
 
 def open_translation_model(
@@ -109,10 +117,11 @@ def open_translation_model(
 ) -> TranslationModel:
     """The sequence-to-sequence model of a folder; CausalFolderError if there is none.
 
-    src, tgt: languages of the encoder's and the decoder's texts, by the tokenizer's codes:
-    required where it has tokens for them, else refused; adapter: merged into the weights.
+    Its tensors are not read yet. src, tgt: languages of the encoder's and the decoder's texts, by
+    the tokenizer's codes: required where it has tokens for them, else refused; adapter: merged into
+    the weights.
     """
-    tokenizer, model = open_folder(folder, SEQ2SEQ, dtype, adapter)
+    tokenizer, model, load = open_folder(folder, SEQ2SEQ, device, dtype, adapter)
     files = {*getattr(tokenizer, "vocab_files_names", {}).values()} - {"tokenizer_config.json"}
     if files and not any((folder / name).exists() for name in files | {"tokenizer.json"}):
         raise CausalFolderError(
@@ -133,8 +142,7 @@ def open_translation_model(
         labels = target.around([[tokenizer.eos_token_id]])
         start = shifted(torch.tensor([labels]))[0, 0]  # in some models the language
     digest = folder_digest(folder, adapter)
-    model = model.to(device).eval()
-    return TranslationModel(tokenizer, digest, positions, source, target, model, int(start))
+    return TranslationModel(tokenizer, digest, positions, source, target, load, int(start))
 
 
 def _encode(

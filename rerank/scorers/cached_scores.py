@@ -260,11 +260,11 @@ class HistoryProblem(GrowingShard, DocumentProblem):
     order: int | None = None
     on_demand = False
 
-    def __init__(
-        self, engine: Any, known: ListScores, cache: ScorerCache, *, order: int | None
-    ) -> None:
+    engine: Any
+
+    def __init__(self, known: ListScores, cache: ScorerCache, *, order: int | None) -> None:
         super().__init__()
-        self.engine, self.order = engine, order
+        self.order = order
         self.lengths = tuple(known.requested.counts.tolist())
         self.known, self._score_cache = known, cache
         self._scores: dict[tuple[int, bytes], LogProbs] = {}

@@ -6,7 +6,7 @@ Every sentence is tokenised on its own, together with its newline or the space b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lm.backend import Backend
 from lm.causal import (
     NOTHING,
     VERSION,
@@ -36,6 +35,7 @@ from rerank.notices import log
 from rerank.scorers.cached_scores import Choices, ListTexts, Sums, digest
 from rerank.scorers.features import ScoredDocument
 from rerank.scorers.model_options import Window
+from rerank.scorers.model_source import group_of
 from rerank.scorers.window_model import WindowProblem, WindowSource, read_by_people
 
 TOGETHER = 32  # items scored at once
@@ -165,8 +165,7 @@ def begins_of(model: CausalModel) -> tuple[int, ...]:
     marks = (n for n, token in tokenizer.added_tokens_decoder.items() if token.special)
     # that of unknown words, too: it is <|endoftext|> in some models of chats
     tokens = [model.begin, tokenizer.eos_token_id, tokenizer.pad_token_id, *sorted(marks)]
-    rows = model.model.get_input_embeddings().weight.shape[0]
-    known = (token for token in tokens if token is not None and 0 <= token < rows)
+    known = (token for token in tokens if token is not None and 0 <= token < model.rows)
     return tuple(dict.fromkeys(known))[:BEGINS]
 
 
@@ -175,7 +174,7 @@ def token_of(model: CausalModel, name: str) -> int:
     if name == NO_TOKEN:
         return NOTHING
     token = model.tokenizer.get_vocab().get(name)
-    if token is None or token >= model.model.get_input_embeddings().weight.shape[0]:
+    if token is None or token >= model.rows:
         names = [*(name_of(model, begin) for begin in begins_of(model)), NO_TOKEN]
         raise ValueError(
             f"begin={name}: its tokenizer has no such token; give another, such as "
@@ -198,27 +197,28 @@ class CausalLM(WindowSource):
     """
 
     problem_of: type[WindowProblem] = CausalProblem
+    model: CausalModel
     shortened = "scored by parts"
-    engine: CausalEngine
 
     def __init__(
         self,
         name: str,
         model: CausalModel,
         window: Window,
-        backend: Backend,
+        new_engine: Callable[[CausalModel], CausalEngine],
         cache: Cache | None = None,
-        *,
-        pmi: bool = False,
+        **how: Any,
     ) -> None:
-        super().__init__(name, CausalEngine(model, backend), window, cache, pmi=pmi)
+        super().__init__(name, lambda: new_engine(self.model), window, cache, **how)
         self.model = model
         self._begins = begins_of(model) if window.begin is None else ()
         self._begin_with(model.begin if window.begin is None else token_of(model, window.begin))
 
     def _begin_with(self, token: int) -> None:
         """Have texts begin with a token."""
-        self.model = self.engine.model = replace(self.model, begin=token)
+        self.model = replace(self.model, begin=token)
+        if self.opened:
+            self.engine.model = self.model
         identity = repr((self.model.digest, self.window_facts(null=False), token))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
         self.chosen: dict[str, object] = {"begin": name_of(self.model, token)}
@@ -248,8 +248,7 @@ class CausalLM(WindowSource):
         firsts = [*islice((ids for ids in encoded if 0 < len(ids) < self.model.positions), LINES)]
         if not firsts:
             return ""
-        perplexities = self.engine.perplexities(begins, firsts)
-        self.engine.counts = EngineCounts()
+        perplexities = self._perplexities(begins, firsts)
         best = int(np.argmin(perplexities))
         if not perplexities[best] < CLEARLY * perplexities[0]:
             best = 0
@@ -263,6 +262,24 @@ class CausalLM(WindowSource):
             "folder chooses another"
         )
 
+    def _perplexities(
+        self, begins: Sequence[int], firsts: Sequence[Sequence[int]]
+    ) -> NDArray[np.float64]:
+        """Perplexities (B,) of sentences after each of B tokens, from the cache if they are there.
+
+        They are not counted as scored.
+        """
+        facts = "begins", VERSION, self.model.digest, *self.arithmetic
+        group, name = group_of(facts), digest(repr((begins, firsts)).encode()).hex()
+        known = self._cache.get(group, name) if self._cache else None
+        if known is not None and known.get("perplexities", np.zeros(0)).shape == (len(begins),):
+            return known["perplexities"].astype(np.float64)
+        perplexities = np.array(self.engine.perplexities(begins, firsts))
+        self.engine.counts = EngineCounts()
+        if self._cache is not None:
+            self._cache.put(group, name, {"perplexities": perplexities})
+        return perplexities
+
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
         if line := self.choose(kbest for _, kbest in documents):
@@ -270,7 +287,7 @@ class CausalLM(WindowSource):
         return super().score(documents)
 
     def check(self) -> None:
-        """ValueError for an architecture or a tokenizer that scores cannot be computed with."""
+        """ValueError for a tokenizer that scores cannot be computed with."""
         if self.window.begin is None and self.model.begin == NOTHING:
             raise ValueError(
                 "its tokenizer has neither a bos nor an eos token, which texts would begin with; "
@@ -282,13 +299,11 @@ class CausalLM(WindowSource):
                 raise ValueError(
                     "its tokenizer has no newline, which would end each sentence; add ,join=space"
                 )
-        self.engine.check()
 
     def facts(self, *, null: bool) -> tuple[object, ...]:
         """Model, window and arithmetic."""
-        backend, model = self.engine.backend, (self.model.digest, self.model.begin)
         window = self.window_facts(null=null)
-        return "causal", VERSION, *model, window, backend.dtype, backend.deterministic
+        return "causal", VERSION, self.model.digest, self.model.begin, window, *self.arithmetic
 
     def window_facts(self, *, null: bool) -> tuple[object, ...]:
         """What scores depend on beside the model."""

@@ -128,7 +128,8 @@ class ContextualProblem(HistoryProblem):
         label: str,
         side: Rows | None = None,
     ) -> None:
-        super().__init__(engine, known, cache, order=order)
+        super().__init__(known, cache, order=order)
+        self.engine = engine
         self.label, self._encode, self._side = label, encode, side
         # contexts that changes inside paths begin from
         self._noted: dict[tuple[int, tuple[bytes, ...]], Rows] = {}

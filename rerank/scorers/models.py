@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,6 @@ from rerank.scorers.model_options import (
 if TYPE_CHECKING:
     import torch
 
-    from lm.backend import Backend
     from lm.ctranslate2 import ConvertedEngine
     from lm.folders import SavedModel
     from lm.model import DocumentLM
@@ -73,8 +72,8 @@ def open_models(
 
             scorer = ServerScorer(model.name, window, cache, pmi=model.pmi)
         else:
-            backend = _backends(device, threads, dtype=dtype, deterministic=deterministic)
-            scorer = _open_transformer(model, window, backend, cache, threads)
+            machine = Machine(choose_device(device, threads), threads, dtype, deterministic)
+            scorer = _open_transformer(model, window, machine, cache)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
             cure = cure if model.window is None else "give a window of a sentence or more"
@@ -125,50 +124,76 @@ def _scorer_of_ours(
     return ChannelModel(model.name, saved, cache, arithmetic=arithmetic)
 
 
-def _backends(device: str, threads: int | None, **how: Any) -> Callable[..., Backend]:
-    """Makes backends, which keep the number of threads: called when a model has set it."""
-    from lm.backend import Backend
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a transformer runs on; the fields are keywords of `open_models`."""
 
-    return partial(Backend, choose_device(device, threads), **how)
+    device: torch.device
+    threads: int | None
+    dtype: str = "float32"
+    deterministic: bool = False
+
+    def engine(self, folder: Path, make: Callable[..., Any], model: Any) -> Any:
+        """The engine of a model, whose tensors are read; InputError if they are not valid."""
+        from lm.backend import Backend
+
+        with _usable(folder):
+            use_cores(model.model.num_parameters(), self.threads)
+            backend = Backend(self.device, dtype=self.dtype, deterministic=self.deterministic)
+            engine = make(model, backend)
+            engine.check()
+        return engine
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    """InputError for the folder of a transformer that is not valid, or of no use here."""
+    from lm.causal_folder import CausalFolderError
+
+    try:
+        yield
+    except CausalFolderError as fault:
+        raise InputError(str(fault)) from None
+    except ValueError as fault:
+        raise InputError(f"{folder}: {fault}") from None
 
 
 def _open_transformer(
     model: LanguageModelOption,
     window: Window | TranslationSettings,
-    new_backend: Callable[..., Backend],
+    machine: Machine,
     cache: Cache | None,
-    threads: int | None,
 ) -> CausalLM | TranslationScorer:
-    """The scorer of a model of Hugging Face; InputError if the folder is not valid."""
-    from lm.causal import open_causal_model
-    from lm.causal_folder import CausalFolderError, read_adapter
-    from lm.seq2seq import open_translation_model
+    """The scorer of a model of Hugging Face; InputError if the folder is not valid.
+
+    The model's tensors are read when something is first computed with it.
+    """
+    from lm.causal import CausalEngine, open_causal_model
+    from lm.causal_folder import read_adapter
+    from lm.seq2seq import TranslationEngine, open_translation_model
     from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.prompts import PromptedLM
     from rerank.scorers.translation_model import TranslationScorer
 
-    name, folder, pmi = model.name, model.folder, model.pmi
+    name, folder = model.name, model.folder
     if isinstance(window, Window) and window.dtype is not None:
-        new_backend = partial(new_backend, dtype=window.dtype)
-    try:
-        backend = new_backend()
-        device, dtype, adapter = backend.device, backend.dtype, read_adapter(window.adapter)
-        scorer: CausalLM | TranslationScorer
+        machine = replace(machine, dtype=window.dtype)
+    device, dtype = machine.device, machine.dtype
+    how: dict[str, Any] = {"arithmetic": (dtype, machine.deterministic), "pmi": model.pmi}
+    scorer: CausalLM | TranslationScorer
+    with _usable(folder):
+        adapter = read_adapter(window.adapter)
         if isinstance(window, Window):
             causal = open_causal_model(folder, device, dtype, adapter)
-            use_cores(causal.model.num_parameters(), threads)
+            new_engine = partial(machine.engine, folder, CausalEngine)
             kind = CausalLM if window.prompt is None else PromptedLM
-            scorer = kind(name, causal, window, new_backend(), cache, pmi=pmi)
+            scorer = kind(name, causal, window, new_engine, cache, **how)
         else:
             languages = window.src, window.tgt
             seq2seq = open_translation_model(folder, *languages, device, dtype, adapter=adapter)
-            use_cores(seq2seq.model.num_parameters(), threads)
-            scorer = TranslationScorer(name, seq2seq, window, new_backend(), cache, pmi=pmi)
+            new_engine = partial(machine.engine, folder, TranslationEngine)
+            scorer = TranslationScorer(name, seq2seq, window, new_engine, cache, **how)
         scorer.check()
-    except CausalFolderError as fault:
-        raise InputError(str(fault)) from None
-    except ValueError as fault:
-        raise InputError(f"{model.folder}: {fault}") from None
     return scorer
 
 
@@ -180,16 +205,13 @@ def open_engine(
     if not isinstance(settings, TranslationSettings):
         raise TypeError(type(settings))
     if converted:
-        from lm.causal_folder import CausalFolderError
         from lm.ctranslate2 import open_converted_model
 
         languages, chosen = (settings.src, settings.tgt), choose_device(device, threads)
-        try:
+        with _usable(model.folder):
             return open_converted_model(model.folder, *languages, chosen, threads), settings
-        except CausalFolderError as fault:
-            raise InputError(str(fault)) from None
-    backend = _backends(device, threads)
-    engine: Any = _open_transformer(model, settings, backend, None, threads).engine
+    machine = Machine(choose_device(device, threads), threads)
+    engine: Any = _open_transformer(model, settings, machine, None).engine
     return engine, settings
 
 
@@ -202,9 +224,9 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
     model = LanguageModelOption.of("lm", folder)
     if model.window is None or model.pmi:
         raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
-    backend = _backends(device, threads, dtype="float32")
+    machine = Machine(choose_device(device, threads), threads)
     named = replace(model, name=str(model.folder))
-    scorer = _open_transformer(named, model.window, backend, None, threads)
+    scorer = _open_transformer(named, model.window, machine, None)
     if scorer.side_information:
         raise UsageError(
             f"--lm {folder}: its prompt shows the source, which this command does not read; give a "

@@ -202,13 +202,13 @@ class PromptedLM(CausalLM):
     problem_of = PromptProblem
 
     def __init__(
-        self, name: str, model: CausalModel, settings: Window, *more: Any, pmi: bool
+        self, name: str, model: CausalModel, settings: Window, *more: Any, **how: Any
     ) -> None:
         self.template, self.settings = PromptTemplate(settings), settings
         self.side_information = self.template.side_information
         begin = NO_TOKEN if settings.chat and settings.begin is None else settings.begin
         window = replace(self.template.window, join="space", begin=begin)
-        super().__init__(name, model, window, *more, pmi=pmi)
+        super().__init__(name, model, window, *more, **how)
 
     def window_facts(self, *, null: bool) -> tuple[object, ...]:
         """What scores depend on beside the model."""

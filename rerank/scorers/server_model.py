@@ -240,7 +240,6 @@ class ServerScorer(WindowSource):
 
     problem_of = ServerProblem
     unit = "texts"
-    engine: ServerEngine
 
     def __init__(
         self, name: str, settings: ServerSettings, cache: Cache | None, *, pmi: bool
@@ -254,7 +253,9 @@ class ServerScorer(WindowSource):
             self.template = PromptTemplate(settings)
             self.side_information, window = self.template.side_information, self.template.window
             self.chosen |= self.template.entries
-        super().__init__(name, _engine_of(name, settings, cache), window, cache, pmi=pmi)
+        engine = _engine_of(name, settings, cache)
+        arithmetic = engine.backend.dtype, engine.backend.deterministic
+        super().__init__(name, lambda: engine, window, cache, arithmetic=arithmetic, pmi=pmi)
         self.digest = hashlib.sha256(repr(self.facts(null=False)).encode()).hexdigest()
 
     def facts(self, *, null: bool) -> tuple[object, ...]:

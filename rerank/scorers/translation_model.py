@@ -11,15 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lm.backend import Backend
 from lm.seq2seq import (
     VERSION,
     Frame,
@@ -202,30 +201,28 @@ class TranslationScorer(WindowSource):
 
     problem_of = TranslationProblem
     side_information = (SOURCE,)
+    model: TranslationModel
     shortened = "cut"
-    engine: TranslationEngine
 
     def __init__(
         self,
         name: str,
         model: TranslationModel,
         given: TranslationSettings,
-        backend: Backend,
+        new_engine: Callable[[TranslationModel], TranslationEngine],
         cache: Cache | None = None,
-        *,
-        pmi: bool = False,
+        **how: Any,
     ) -> None:
-        super().__init__(name, TranslationEngine(model, backend), given, cache, pmi=pmi)
+        super().__init__(name, partial(new_engine, model), given, cache, **how)
         self.model = model
         self._source_letters, self._letters = Counter[str](), Counter[str]()
         identity = repr((model.digest, given.identity))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def check(self) -> None:
-        """ValueError for an architecture that scores cannot be computed with, or no such token."""
+        """ValueError for a separator that is no token."""
         if self.window.separator is not None:
             separator_of(self.model, self.window)
-        self.engine.check()
 
     def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
         """Features of each document (name, lists), whose letters are counted for a warning."""
@@ -250,8 +247,7 @@ class TranslationScorer(WindowSource):
     def facts(self, *, null: bool) -> tuple[object, ...]:
         """Model, settings and arithmetic."""
         window = self.null_window if null else self.window
-        arithmetic = self.engine.backend.dtype, self.engine.backend.deterministic
-        return "translation", VERSION, self.model.digest, window.identity, *arithmetic
+        return "translation", VERSION, self.model.digest, window.identity, *self.arithmetic
 
 
 # Candidates, for `rerank candidates`

@@ -7,7 +7,7 @@ scored once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
@@ -73,7 +73,8 @@ class WindowProblem(WindowStates, HistoryProblem):
         null: bool,
     ) -> None:
         scores = known or ListScores(texts, texts, {})
-        super().__init__(source.engine, scores, cache, order=source.order)
+        super().__init__(scores, cache, order=source.order)
+        self.source = source
         self.label, self.name, self.counts = source.place(name), name, source.lengths
         self.null, self.window = null, source.null_window if null else source.window
         self.sentences = self.window.order
@@ -82,6 +83,11 @@ class WindowProblem(WindowStates, HistoryProblem):
         self._kbest = source.lists.get(name)
         self._single: dict[tuple[int, bytes, int], float] = {}
         self._contexts: dict[tuple[int, Choices], tuple[Any, bytes]] = {}
+
+    @property
+    def engine(self) -> Any:
+        """That of the source, which is opened when it is first asked for."""
+        return self.source.engine
 
     @abstractmethod
     def read(self, t: int, choices: Choices) -> tuple[Any, bytes]:
@@ -238,11 +244,13 @@ class WindowSource(ModelSource):
     """The feature of one transformer, in nats.
 
     Order 0 and 1: all scores at once; else after each history that a decoder keeps. window: what
-    scores depend on; lists: those that are being scored, by document; problem_of: class of the
-    problems; shortened: what becomes of texts that are too long; unit: of what progress counts.
+    scores depend on; model: its tokenizer and positions, where it is on this machine; lists: those
+    that are being scored, by document; problem_of: class of the problems; shortened: what becomes
+    of texts that are too long; unit: of what progress counts.
     """
 
     cacheable = True
+    model: Any
     problem_of: type[WindowProblem]
     shortened: str
     unit = "tokens"
@@ -251,15 +259,14 @@ class WindowSource(ModelSource):
     def __init__(
         self,
         name: str,
-        engine: Any,
+        open_engine: Callable[[], Any],
         window: Window | TranslationSettings,
         cache: Cache | None,
         *,
+        arithmetic: tuple[str, bool],
         pmi: bool,
     ) -> None:
-        arithmetic = engine.backend.dtype, engine.backend.deterministic
-        super().__init__(name, lambda: engine, cache, ERRORS, arithmetic=arithmetic, pmi=pmi)
-        self.runs_on = engine.backend.device.type
+        super().__init__(name, open_engine, cache, ERRORS, arithmetic=arithmetic, pmi=pmi)
         self.window: Any = window
         self.null_window: Any = window.without_context()
         self.order = window.order
@@ -337,7 +344,7 @@ class WindowSource(ModelSource):
         counts, self.lengths = self.lengths, LengthCounts()
         if not (counts.contexts or counts.texts):
             return
-        positions = f"{self.engine.model.positions:,}"
+        positions = f"{self.model.positions:,}"
         model: dict[str, Any] = {"positions": positions, "name": self.label}
         if counts.contexts:
             notices.add("long-context", source=source, count=counts.contexts, **model)
@@ -353,8 +360,7 @@ class WindowSource(ModelSource):
 
     def details(self) -> str:
         """Tokens that the transformer read for those that were scored."""
-        work = self.engine.counts
-        if not work.nodes:
+        if not self.opened or not (work := self.engine.counts).nodes:
             return ""
         share = work.tokens / work.nodes
         return f"{self.label}: {work.nodes:,} tokens read ({share:.2f} scored for each)"

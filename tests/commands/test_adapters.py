@@ -35,7 +35,7 @@ def test_scores_are_of_the_adapter_that_is_given_and_caches_are_not_mixed(adapte
         model = open_causal_model(adapted.folder / "base")
         if folder is not None:
             own = lora.hooked(model.model, adapted.folder / folder, dict.fromkeys(lora.GPT2, 8 / 3))
-            model = replace(model, model=own)
+            model = replace(model, load=lambda: own)
         return [causal.obvious(model, [0], model.encode([f"{one}\n"])[0]) for one in TEXTS]
 
     adapted.write("l", [f"0 ||| {one} ||| A= -1 ||| -1" for one in TEXTS])

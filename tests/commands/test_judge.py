@@ -468,12 +468,13 @@ def test_both_doors_of_a_model_give_the_same(
     from lm.causal import open_causal_model
 
     opened = open_causal_model(save(world.folder / "toy", positions=2048))
+    network = opened.model
 
     def answer(request: dict[str, Any], fault: str) -> dict[str, Any]:
         ids = opened.encode([f"{request['messages'][0]['content']}\nAnswer: "])[0]
         given = torch.tensor([[opened.begin, *ids]])
         with torch.no_grad():
-            log_probs = opened.model(input_ids=given).logits[0, -1].log_softmax(0).tolist()
+            log_probs = network(input_ids=given).logits[0, -1].log_softmax(0).tolist()
         letters = "ABCDE" if form == "grade" else "AB"
         tops = [(x, log_probs[opened.encode([x])[0][0]]) for x in letters]
         stated = [{"token": token, "logprob": number} for token, number in tops]

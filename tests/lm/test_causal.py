@@ -307,7 +307,7 @@ def test_what_is_no_folder_of_a_model_is_refused_in_a_line(
         pytest.importorskip("transformers")
     make(tmp_path / "m")
     with pytest.raises(CausalFolderError, match=message) as fault:
-        open_causal_model(tmp_path / "m")
+        _ = open_causal_model(tmp_path / "m").model
     assert "\n" not in str(fault.value)
 
 

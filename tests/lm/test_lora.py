@@ -62,7 +62,8 @@ def test_scores_are_those_of_layers_with_the_adapter_beside_them(name: str, tmp_
     (found,) = engine.scores([(context, trees_of(Candidates.of([lists])))])
     plain = open_causal_model(folder)
     base = [causal.obvious(plain, context.ids, one) for one in lists]
-    truth = replace(plain, model=lora.hooked(plain.model, adapter, ADAPTERS[name][-1]))
+    hooked = lora.hooked(plain.model, adapter, ADAPTERS[name][-1])
+    truth = replace(plain, load=lambda: hooked)
     expected = [causal.obvious(truth, context.ids, one) for one in lists]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert np.abs(np.subtract(expected, base)).min() > 0.01
@@ -191,7 +192,7 @@ def test_what_is_no_adapter_is_refused_in_a_line(name: str, base: Path, tmp_path
     (tmp_path / "lora").mkdir()
     make(tmp_path / "lora")
     with pytest.raises(CausalFolderError, match=message) as fault:
-        opened(base, tmp_path / "lora")
+        _ = opened(base, tmp_path / "lora").model
     assert "\n" not in str(fault.value)
     assert str(fault.value).startswith(str(tmp_path / "lora"))
 
@@ -200,7 +201,7 @@ def test_shared_weights_are_not_changed_for_one_of_their_layers(tmp_path: Path) 
     folder = causal.save(tmp_path / "base", "gpt2")
     adapter = lora.save(tmp_path / "lora", {"lm_head": (280, 16)})
     with pytest.raises(CausalFolderError, match=r"are those of transformer.wte.weight, too; untie"):
-        opened(folder, adapter)
+        _ = opened(folder, adapter).model
 
 
 def test_packed_weights_are_not_changed(tmp_path: Path) -> None:

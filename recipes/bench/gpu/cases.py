@@ -184,7 +184,8 @@ def causal_case(sizes: Sizes) -> Case:
         return found
 
     def ours(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
-        opened = CausalModel(model.to(device, TYPES[dtype]), None, "", 1024, 1)
+        moved = model.to(device, TYPES[dtype])
+        opened = CausalModel(lambda: moved, None, "", 1024, 0, 1)
         engine, given = CausalEngine(opened, Backend(device, dtype=dtype)), tasks(data)
         contexts = [CausalContext(ids) for ids, _ in given]
         return lambda: causal.ours(engine, given, contexts)
