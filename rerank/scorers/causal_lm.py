@@ -271,9 +271,10 @@ class CausalLM(WindowSource):
         """
         facts = "begins", VERSION, self.model.digest, *self.arithmetic
         group, name = group_of(facts), digest(repr((begins, firsts)).encode()).hex()
-        known = self._cache.get(group, name) if self._cache else None
-        if known is not None and known.get("perplexities", np.zeros(0)).shape == (len(begins),):
-            return known["perplexities"].astype(np.float64)
+        known = (self._cache.get(group, name) or {}) if self._cache else {}
+        perplexities: NDArray[np.float64] = known.get("perplexities", np.zeros(0))
+        if perplexities.shape == (len(begins),) and np.isfinite(perplexities).all():
+            return perplexities
         perplexities = np.array(self.engine.perplexities(begins, firsts))
         self.engine.counts = EngineCounts()
         if self._cache is not None:

@@ -627,7 +627,8 @@ def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weight
     world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
     world.weights("w.json", {"LM0": 0.25, "lm": 1.0})
     lists = f"--kbest dev.kbest --docs dev.docs {options} --lm lm=hf:gpt"
-    said = world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --out tuned.json").err
+    tuning = f"tune-mert {lists} --ref dev.ref --start w.json --out tuned.json"
+    said = world.ok(tuning).err
     model = open_causal_model(folder)
     firsts = [own[0] for found in DEEP.values() for own in found if own][:12]
     encoded = [one for one in model.encode([f"{one}\n" for one in firsts]) if one]
@@ -638,6 +639,9 @@ def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weight
     best = max(sums, key=lambda name: sums[name])
     assert best != "<|endoftext|>"
     assert f"lm: texts begin with {best}, perplexity of the first" in said
+    with monkeypatch.context() as without_tensors:
+        without_tensors.setattr("lm.causal_folder._loaded", None)
+        assert f"lm: texts begin with {best}, perplexity of the first" in world.ok(tuning).err
     assert world.json("tuned.json")["provenance"]["models"]["lm"]["begin"] == best
     decoded = [
         (world.ok(f"decode {lists}{key} --weights tuned.json --kbest-out k").err, world.lines("k"))
