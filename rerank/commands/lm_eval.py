@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         CoherenceReport,
         ContrastiveReport,
         NextSentenceReport,
-        OrderingReport,
     )
     from rerank.scorers.text_models import EvaluationText, TextModel
 
@@ -89,7 +88,7 @@ class ModelsAndText:
 
 @record
 class PermutationOptions:
-    """Options of `rerank lm-eval coherence` and of `rerank lm-eval ordering`."""
+    """Options of `rerank lm-eval coherence`."""
 
     read: ModelsAndText = part(ModelsAndText)
     permutations: int = option(
@@ -172,37 +171,11 @@ def coherence(options: PermutationOptions, notices: Notices) -> CoherenceReport:
     TEXT has one sentence per line, and by default a blank line between documents. The accuracy is
     printed as in Ji et al. 2016 (mean and standard deviation over 1,000 samples of the documents,
     with their z-test), and as the share of all pairs of a document and a permutation, with a test
-    over documents between models.
+    over documents between models (Lin et al. 2015). All models have the same permutations, by the
+    seed and the number of the document, whose texts are all different.
 
     Example:
       rerank lm-eval coherence --lm codclm.lm --lm rnnlm.lm --permutations 20 test.en
-    """
-    return _permuted(options, notices)
-
-
-@printed
-def ordering(options: PermutationOptions, notices: Notices) -> OrderingReport:
-    """Measure how often a language model finds the order of the sentences of a document.
-
-    TEXT has one sentence per line, and by default a blank line between documents. The accuracy is
-    that of Lin et al. 2015: the share of all pairs of a document and a permutation of its sentences
-    in which the document has the higher probability, here with a 95% interval and a test over
-    documents between models. The pairs are those of `lm-eval coherence` with the same seed.
-
-    Example:
-      rerank lm-eval ordering --lm rnnslm.lm --lm hrnnlm.lm --permutations 20 talks.en
-    """
-    from rerank.report.language_models import OrderingReport
-
-    return OrderingReport(_permuted(options, notices))
-
-
-def _permuted(options: PermutationOptions, notices: Notices) -> CoherenceReport:
-    """Accuracy of language models in telling documents from permuted ones.
-
-    The seed and the number of a document decide its permutations, which all models share and whose
-    texts are all different. A pair is right if log p of the document is higher, all sentences and
-    their `</s>` counted; a tie counts ½. InputError if no document has such a permutation.
     """
     import numpy as np
 
@@ -501,7 +474,6 @@ COMMAND = click.Group(
         Command("coherence", PermutationOptions, coherence),
         Command("contrastive", ContrastiveOptions, contrastive),
         Command("next-sentence", NextSentenceOptions, next_sentence),
-        Command("ordering", PermutationOptions, ordering),
         Command("pairs", PairsOptions, pairs),
     ],
     help="Measure what language models know of documents, without lists to rerank.",

@@ -47,11 +47,6 @@ _OF_BAGS = """\
 a sentence counts as the mean of log p over its words, by which the model is trained (Lin
 et al. 2015, eq. 9); --bags sum for the log-probability of its bag
 """
-_ORDERING = """\
-accuracy: right pairs of all pairs of a document and a permutation of its sentences; a pair is right
-if log p of the document is higher, a tie is half a right one (Lin et al. 2015, table 1) [95%
-interval, bootstrap of documents]
-"""
 _CONTRASTIVE = """\
 accuracy: share of items whose right sentence has a higher log p than every wrong one; ties count ½
 [95% interval of Wilson]; null: with no sentence before; other: with another item's context
@@ -165,7 +160,7 @@ def _means(models: Iterable[ModelFacts]) -> str:
     return f"{', '.join(names)}: {_OF_BAGS}" if names else ""
 
 
-# Documents and permutations of their sentences: coherence, ordering
+# Documents and permutations of their sentences: coherence
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,65 +271,19 @@ class CoherenceReport:
             (Column("ties", ","), lambda x: x.ties),
             (Column("sets", str), lambda x: f"{100 * x.sets_mean:.2f} ({100 * x.sets_sd:.2f})"),
         )
-        tests = [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
-        tables = self.tables(models, tests, self.comparisons)
-        tests_made = _COHERENCE_TESTS if self.comparisons else ""
-        return f"{tables}{_COHERENCE}{tests_made}{_means(self.models)}"
-
-    def tables(self, models: Table, tests: Sequence[Column], compared: Sequence[Comparison]) -> str:
-        """A table of models, one of each two with these tests, and what accuracies are of."""
-        columns = [Column("higher"), Column("lower"), Column("difference", ".2f"), *tests]
-        text = f"{models.to_text()}\n\n{_compared(compared, *columns)}"
+        columns = [Column("higher"), Column("lower"), Column("difference", ".2f")]
+        columns += [Column("p documents", ".2g"), Column("z", ".2f"), Column("p sets", ".2g")]
+        text = f"{models.to_text()}\n\n{_compared(self.comparisons, *columns)}"
         text += f"{self.pairs:,} pairs of {len(self.documents):,} documents\n"
         few = sum(document.permutations < self.permutations for document in self.documents)
         if few:
             text += f"{few:,} of these have fewer than {self.permutations:,} permutations\n"
         if self.left_out:
             text += f"left out: {self.left_out:,} without a permutation that has another text\n"
-        if compared and len(self.documents) < FEWEST_DOCUMENTS:
+        if self.comparisons and len(self.documents) < FEWEST_DOCUMENTS:
             text += f"no p documents: it needs {FEWEST_DOCUMENTS} documents\n"
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class OrderingReport:
-    """What Lin et al. (2015) report of the pairs of a coherence report: accuracies over pairs."""
-
-    of: CoherenceReport
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values, numbers unrounded; documents count from 0.
-
-        `right` of a model: by document, ties ½.
-        """
-        report = self.of.to_dict()
-        for model in report["models"]:
-            del model["sets_mean"], model["sets_sd"]
-        del report["sets"]
-        comparisons = [pair.to_dict("higher", "lower") for pair in self._comparisons()]
-        return report | {"comparisons": comparisons}
-
-    def to_text(self) -> str:
-        """A table with a row for each model, and one with a row for each two, in per cent."""
-        compared = self._comparisons()
-        models = _by_model(
-            self.of.models,
-            (Column("right", str), lambda x: f"{sum(x.right):,g} of {self.of.pairs:,}"),
-            (Column("accuracy", str), lambda x: _in_per_cent(x, 2)),
-            (Column("ties", ","), lambda x: x.ties),
-        )
-        tables = self.of.tables(models, [Column("p", ".2g")], compared)
-        test = "p: two-sided sign-flip test over documents\n" if compared else ""
-        return f"{tables}{_ORDERING}{test}{_means(self.of.models)}"
-
-    def _comparisons(self) -> list[Comparison]:
-        """Each two models, the one with the higher accuracy over pairs first."""
-        turned = []
-        for pair in self.of.comparisons:
-            names = (pair.first, pair.second) if pair.difference >= 0 else (pair.second, pair.first)
-            tests = {"p": pair.tests["p_documents"]}
-            turned.append(Comparison(*names, abs(pair.difference), tests))
-        return turned
+        tests_made = _COHERENCE_TESTS if self.comparisons else ""
+        return f"{text}{_COHERENCE}{tests_made}{_means(self.models)}"
 
 
 # Right and wrong variants of a sentence: contrastive

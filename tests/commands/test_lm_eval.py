@@ -267,14 +267,11 @@ def test_accuracies_are_of_all_orders(world: World, model_folders: Folders) -> N
             assert right == sum(own > other for other in rest)
         assert figures["accuracy"] == pytest.approx(sum(figures["right"]) / 12)
     assert [model["means"] for model in found["models"]] == [False, False, True]
-    bags = f"lm-eval ordering --lm bags={model_folders['rnnslm']} text {ONE}"
+    bags = f"lm-eval coherence --lm bags={model_folders['rnnslm']} text {ONE}"
     assert "bags: a sentence counts as the mean of log p over its words" in world.ok(bags).out
     assert "a sentence counts" not in world.ok(f"{bags} --bags sum").out
-    found_none = world.run(f"lm-eval ordering --lm {model_folders['codclm']} --bags sum text")
+    found_none = world.run(f"lm-eval coherence --lm {model_folders['codclm']} --bags sum text")
     assert "--bags: no --lm is a model of bags of words" in found_none.err
-    ordering = evaluated(world, "ordering", {name: model_folders[name] for name in names})
-    for own, other in zip(ordering["models"], found["models"], strict=True):
-        assert own == {name: other[name] for name in own}
 
 
 def test_reading_backward_sees_equal_pairs(world: World, model_folders: Folders) -> None:
@@ -289,24 +286,21 @@ def test_reading_backward_sees_equal_pairs(world: World, model_folders: Folders)
     assert turned["right"] == plain["right"]
 
 
-def test_the_higher_accuracy_over_pairs_comes_first_in_ordering(world: World) -> None:
+def test_the_test_over_documents_is_of_the_accuracy_over_pairs(world: World) -> None:
     """Over sets a document of few pairs counts as one of many; over pairs it does not.
 
     `for` is right in the seven short documents, `against` in the three long ones.
     """
     save_alphabet(world)
     write(world, [["a", "b"]] * 7 + [["d", "c", "b", "a"]] * 3)
-    lms = {"for": "for", "against": "against"}
-    sets = evaluated(world, "coherence", lms)["comparisons"][0]
-    (pairs,) = evaluated(world, "ordering", lms)["comparisons"]
-    assert sets["higher"] == "for"
-    assert (pairs["higher"], pairs["lower"]) == ("against", "for")
-    right = [own["right"] for own in evaluated(world, "ordering", lms)["models"]]
-    gains = np.array(right[1]) - np.array(right[0])
+    found = evaluated(world, "coherence", {"for": "for", "against": "against"})
+    (pair,) = found["comparisons"]
+    assert (pair["higher"], pair["lower"]) == ("for", "against")
+    right = [own["right"] for own in found["models"]]
+    gains = np.array(right[0]) - np.array(right[1])
     signs = np.array([*product((1, -1), repeat=10)])
-    assert pairs["p"] == np.mean(abs(signs @ gains) >= abs(gains.sum()) - 1e-9)
-    assert pairs["difference"] == pytest.approx(gains.sum() / (7 + 3 * 20))
-    assert "3 of these" not in world.ok(f"lm-eval ordering --lm for text {ONE}").out
+    assert pair["p_documents"] == np.mean(abs(signs @ gains) >= abs(gains.sum()) - 1e-9)
+    assert pair["difference"] == pytest.approx(gains.sum() / (7 + 3 * 20))
 
 
 # Next sentences

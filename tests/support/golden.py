@@ -196,7 +196,6 @@ CASES = (
         "text json",
         ("errors.jsonl",),
     ),
-    Case(f"lm-eval ordering --lm lm --lm flat passages {ONE}", "text json"),
     Case(
         "lm-eval pairs --kbest pairs.kbest --no-docs one --ref pairs.ref --context 1 --out pairs",
         "text json",

@@ -61,7 +61,7 @@ LM_EVAL = (
     ("model-twice", "contrastive --lm m --lm m set.jsonl", "--lm m: given 2 times; give it", 2),
     ("name-twice", "coherence --lm a=m --lm a=n dev.ref", "--lm a: given 2 times; give each", 2),
     ("name-without-folder", "coherence --lm m= dev.ref", "expected NAME=DIR or DIR", 2),
-    ("no-permutations", "ordering --lm m dev.ref --permutations 0", "0 is not in the range", 2),
+    ("no-permutations", "coherence --lm m dev.ref --permutations 0", "0 is not in the range", 2),
     ("block", "next-sentence --lm m dev.ref --block 1", "1 is not in the range", 2),
     ("context", "next-sentence --lm m dev.ref --context 0", "0 is not in the range", 2),
     ("candidates", "next-sentence --lm m dev.ref --candidates all", "'all' is not one of", 2),
