@@ -46,15 +46,29 @@ class Notice:
         return "; ".join(filter(None, [": ".join(filter(None, [self.sentence, named])), cure]))
 
 
-class Notices:
-    """Warnings of a run, counted by what they say.
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """Which warnings are errors, by their names: those `denied`, and all under `strict`.
 
-    strict: whether they are errors, but for those about what an option asks for, and for the kinds
-    whose names are `allowed`.
+    Of all, not those `allowed` and those about what an option asks for.
     """
 
-    def __init__(self, *, strict: bool = False, allowed: Collection[str] = ()) -> None:
-        self.strict, self.allowed = strict, allowed
+    strict: bool = False
+    allowed: Collection[str] = ()
+    denied: Collection[str] = ()
+
+    def refuses(self, name: str, *, asked: bool) -> str:
+        """The option under which a warning is an error; empty if it is none."""
+        if name in self.denied:
+            return "--deny"
+        return "--strict" if self.strict and not asked and name not in self.allowed else ""
+
+
+class Notices:
+    """Warnings of a run, counted by what they say; strictness: which of them are errors."""
+
+    def __init__(self, strictness: Strictness = Strictness()) -> None:
+        self.strictness = strictness
         self._by_text: dict[str, Notice] = {}
         self._returned = 0
 
@@ -81,10 +95,11 @@ class Notices:
         self.take(Notice(kind, *texts, source, line, count, [*names], asked, first))
 
     def take(self, notice: Notice) -> None:
-        """Count what another reading has counted; InputError under `strict`."""
-        if self.strict and not notice.asked and notice.kind.name not in self.allowed:
-            end = f"(an error under --strict; --allow {notice.kind.name} accepts it)"
-            where = notice.source, notice.line
+        """Count what another reading has counted; InputError for one that is an error."""
+        name = notice.kind.name
+        if option := self.strictness.refuses(name, asked=notice.asked):
+            accepted = f"; --allow {name} accepts it" * (option == "--strict")
+            end, where = f"(an error under {option}{accepted})", (notice.source, notice.line)
             raise InputError(f"{notice.to_text()} {end}", source=where[0], line=where[1])
         known = self._by_text.get(notice.sentence)
         if known is None:

@@ -20,7 +20,7 @@ from rerank.files.lines import scratch_file, spool
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.files.terminal import progress_shown, show
-from rerank.notices import Notices
+from rerank.notices import Notices, Strictness
 from rerank.options import (
     Command,
     eager,
@@ -146,14 +146,12 @@ class CheckOptions:
 class CheckResult:
     """Findings about the files of a run, and a summary of its lists if they can be read.
 
-    strict: whether warnings fail as faults do, but for those that options ask for and for kinds
-    that are `allowed`; copies: clean ones, if any were asked for.
+    strictness: which warnings fail as faults do; copies: clean ones, if any were asked for.
     """
 
     findings: Findings
     summary: ListSurvey | None
-    strict: bool = False
-    allowed: Sequence[str] = ()
+    strictness: Strictness
     copies: CleanCopies | None = None
 
     @property
@@ -163,9 +161,9 @@ class CheckResult:
         return 3 if any(x.fault or self._fails(x) for x in findings.all) else 0
 
     def _fails(self, warning: Finding) -> bool:
-        """Whether a warning is an error under --strict."""
+        """Whether a warning is an error."""
         name = warning.kind.name if warning.kind else ""
-        return self.strict and not (warning.asked or name in self.allowed)
+        return bool(self.strictness.refuses(name, asked=warning.asked))
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""
@@ -183,7 +181,8 @@ class CheckResult:
         parts = [] if summary is None else [summary.to_text()]
         failing = [self._fails(finding) for finding in self.findings.of_level(False)]
         some = "" if all(failing) else f"{sum(failing)} of them "
-        strict = f", {some}errors under --strict" if self.strict else ""
+        option = "--strict" if self.strictness.strict else "--deny" * any(failing)
+        strict = f", {some}errors under {option}" if option else ""
         for fault, name, meaning in (
             (True, "fault", ", which decode and tune-mert refuse"),
             (False, "warning", strict),
@@ -265,7 +264,7 @@ def check(options: CheckOptions) -> int:
                 _tune(lists if lists.made else source.lists, options, summary)
             inputs.check()
     messages = options.messages
-    result = CheckResult(findings, summary, messages.strict, messages.allow, copies)
+    result = CheckResult(findings, summary, messages.strictness, copies)
     print_result(result, options.form)
     return result.exit_code
 

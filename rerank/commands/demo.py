@@ -137,7 +137,7 @@ class DemoOptions:
     )
     seed: int = option("Random seed.", type=Whole(0, 2**31 - 1), default=1)
     form: str = form_option("text", "json")
-    messages: Messages = part(Messages, "Messages", without={"strict", "allow", "verbose"})
+    messages: Messages = part(Messages, "Messages", without={"strict", "allow", "deny", "verbose"})
 
 
 def demo(options: DemoOptions) -> None:

@@ -16,7 +16,7 @@ from rerank.corpus.reading import AS_SOURCE, AVOID, DROP, KEEP, DocumentOptions,
 from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
 from rerank.formats.document_files import UnsegmentedText
-from rerank.notices import Notices
+from rerank.notices import Notices, Strictness
 from rerank.options import Given, given, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.judge_options import ScorerValue, preset_of
@@ -498,6 +498,13 @@ class Messages:
         rare=True,
         needs={"strict": "warnings are errors under --strict alone; add it"},
     )
+    deny: tuple[str, ...] = option(
+        "Kind of warnings to treat as an error without --strict: its code or its name; repeatable.",
+        type=DiagnosticName(),
+        default=(),
+        metavar="KIND",
+        rare=True,
+    )
     quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
     verbose: bool = option(
         "Print recipes, signatures and counters of the scoring engine, too.",
@@ -505,6 +512,11 @@ class Messages:
         default=False,
         rare=True,
     )
+
+    @property
+    def strictness(self) -> Strictness:
+        """Which warnings are errors."""
+        return Strictness(self.strict, self.allow, self.deny)
 
     def announce_threads(self, threads: int | None) -> None:
         """Print the number of threads if the user chose it."""
@@ -527,7 +539,7 @@ class Messages:
 
         Progress of long work is shown in the block, unless the command is quiet.
         """
-        notices = Notices(strict=self.strict, allowed=self.allow)
+        notices = Notices(self.strictness)
         try:
             with progress_shown(not self.quiet):
                 yield notices

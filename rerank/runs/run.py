@@ -172,7 +172,7 @@ class Run(Generic[SourceT]):
         The lists are read at the first use; documents that fit into memory are held there, so that
         no other pass reads them again.
         """
-        notices = Notices(strict=self.notices.strict, allowed=self.notices.allowed)
+        notices = Notices(self.notices.strictness)
         counts: list[list[int]] = []
         words = size = sentences = 0
         held: list[NamedLists] | None = []
