@@ -29,9 +29,9 @@ file of options (`--config FILE`) keys are the long names without the dashes in 
 file."""
 
 WARNINGS = """\
-Each ends in its code and its name, of which `--strict --allow` and `--deny` take either, and `rerank
-check --explain CODE` prints what stands here. Runs print the cure of a warning; of a note, whose input is
-read as most people expect, `rerank check` alone does."""
+Each ends in its code and its name, of which `--strict --allow` and `--deny` take either, and
+`rerank check --explain CODE` prints what stands here. Runs print the cure of a warning; of a note,
+whose input is read as most people expect, `rerank check` alone does."""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
