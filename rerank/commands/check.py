@@ -45,7 +45,7 @@ from rerank.values import FOLDER, DiagnosticName, Pair
 
 if TYPE_CHECKING:
     from rerank.check.findings import CleanCopies, Finding, Findings
-    from rerank.check.survey import ListSurvey
+    from rerank.check.survey import KnownWords, ListSurvey
     from rerank.runs.lists import Lists, ListSource
 
 
@@ -76,6 +76,12 @@ class OtherFiles:
         default=(),
         metavar="NAME=DIR",
     )
+
+    @property
+    def files(self) -> list[str | None]:
+        """The files, without the models and the source, which belongs to the lists."""
+        terms = glossary_value(self.glossary)[0] if self.glossary else None
+        return [*self.references.references, self.weights, terms]
 
 
 @record
@@ -211,60 +217,34 @@ def check(options: CheckOptions) -> int:
       rerank check --kbest dev.nbest.gz --docs dev.docids --ref dev.ref --weights w.json
     """
     from rerank.check.findings import CleanCopies, Findings
-    from rerank.check.survey import KnownWords, examine
-    from rerank.scorers.glossary import check_terms
-    from rerank.scorers.models import open_model
 
-    others, references = options.others, options.others.references.references
+    others, messages = options.others, options.messages
     lists = options.lists.lists(
         side={} if others.source is None else {"source": others.source},
         drop_unreferenced=others.references.drop_unreferenced,
     )
     if not options.only_terms:
         lists.check()
-    terms = others.glossary and glossary_value(others.glossary)[0]
-    files = [*lists.files, *references, others.weights, terms]
-    targets = options.copies(lists)
+    targets, files = options.copies(lists), [*lists.files, *others.files]
     inputs = check_outputs(targets.values(), files, [folder for _, folder in others.lm])
     findings, summary = Findings(), None
     copies = CleanCopies({}, findings) if targets else None  # until the lists are read
-    with progress_shown(not options.messages.quiet), ExitStack() as opened:
-        check_names({LM: others.lm})
-        models = [
-            KnownWords(name, model.vocabulary, model.about)
-            for name, folder in others.lm
-            for model in [open_model(folder, "cpu")]
-        ]
-        if others.glossary and others.source:
-            with findings.counting():
-                of_source = findings if options.only_terms else Notices()  # of those of the lists
-                line = check_terms(others.glossary, others.source, findings, of_source)
-                options.messages.announce(line)
+    with progress_shown(not messages.quiet), ExitStack() as opened:
+        models = _known_words(others)
+        with findings.counting():
+            _check_terms(options, findings)
         source = None
         with findings.counting():
             if not options.only_terms:
-                source = _source(lists, references, findings, opened)
+                source = _source(lists, others.references.references, findings, opened)
         if source is not None:
-            source, of_files = _with_sources(source, wanted=others.embeddings), findings
-            findings, summary = examine(
-                source,
-                references,
-                others.weights,
-                models,
-                tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
-                embeddings=others.embeddings,
-            )
-            if lists.made:
-                name, known = source.name, of_files.kinds
-                findings = findings.where(
-                    lambda fault, source, kind: source != name or (fault, kind) not in known
-                )
-            findings.merge(of_files)
-            copies = _clean(source, lists.kbest, references, targets) if targets else None
+            source = _with_sources(source, wanted=others.embeddings)
+            findings, summary = _examined(source, options, models, findings)
+            if targets:
+                copies = _clean(source, lists.kbest, others.references.references, targets)
             if options.tune and summary and not any(findings.of_level(True)):
                 _tune(lists if lists.made else source.lists, options, summary)
             inputs.check()
-    messages = options.messages
     result = CheckResult(findings, summary, messages.strict, messages.allow, copies)
     print_result(result, options.form)
     return result.exit_code
@@ -286,6 +266,27 @@ COMMAND = Command(
 )
 
 
+def _known_words(others: OtherFiles) -> list[KnownWords]:
+    """The vocabularies of the language models."""
+    from rerank.check.survey import KnownWords
+    from rerank.scorers.models import open_model
+
+    check_names({LM: others.lm})
+    models = ((name, open_model(folder, "cpu")) for name, folder in others.lm)
+    return [KnownWords(name, model.vocabulary, model.about) for name, model in models]
+
+
+def _check_terms(options: CheckOptions, findings: Findings) -> None:
+    """Find faults of a glossary, and of the source where no lists are checked with it."""
+    from rerank.scorers.glossary import check_terms
+
+    others = options.others
+    if others.glossary and others.source:
+        of_source = findings if options.only_terms else Notices()
+        line = check_terms(others.glossary, others.source, findings, of_source)
+        options.messages.announce(line)
+
+
 def _source(
     lists: Lists, references: Sequence[str | Path], findings: Findings, opened: ExitStack
 ) -> ListSource:
@@ -303,8 +304,7 @@ def _source(
             source = display(references[0])
             findings.add("sentence-without-reference", source=source, count=count, asked=True)
         return made_lists(lists, findings, opened, documents)
-    stated = own_documents(lists)
-    return made_lists(lists, findings, opened, stated)
+    return made_lists(lists, findings, opened, own_documents(lists))
 
 
 def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:
@@ -322,6 +322,31 @@ def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:
         except InputError:  # reported where the list is read
             return source.without_sources()
     return source
+
+
+def _examined(
+    source: ListSource, options: CheckOptions, models: Sequence[KnownWords], of_files: Findings
+) -> tuple[Findings, ListSurvey | None]:
+    """All findings, those of the systems' files once, and the figures of the lists."""
+    from rerank.check.survey import examine
+
+    others, announce = options.others, options.messages.announce
+    references = others.references.references
+    findings, summary = examine(
+        source,
+        references,
+        others.weights,
+        models,
+        tokenize=tokenizer_of(options.tokenize, references, announce),
+        embeddings=others.embeddings,
+    )
+    if source.lists.made:
+        known = of_files.kinds
+        findings = findings.where(
+            lambda fault, name, kind: name != source.name or (fault, kind) not in known
+        )
+    findings.merge(of_files)
+    return findings, summary
 
 
 def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
@@ -381,7 +406,6 @@ def _clean(
     """
     from rerank.check.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
     from rerank.check.survey import documents_of_run, examine
-    from rerank.corpus.documents import DocumentFile
     from rerank.runs.lists import KBestFile
 
     lists = source.lists
@@ -391,7 +415,8 @@ def _clean(
     repairs: dict[str, Counter[str]] = {}
     with ExitStack() as scratch:
         copies: dict[FilePath, Path] = {}
-        try:
+        faults = Findings()
+        with faults.counting():
             for path, target in targets.items():
                 name = f"<clean copy of {base_name(path)}>"
                 copies[path] = scratch.enter_context(scratch_file(name))
@@ -404,19 +429,11 @@ def _clean(
                     cleaned = in_nfc(cleaned, done)
                 with copies[path].open("wb") as copy:
                     copy.writelines(line + b"\n" for line in cleaned)
-        except InputError as fault:
-            remaining = Findings()
-            remaining.refuse(fault)
-            return CleanCopies({}, remaining)
-        docs = None if lists.docs is None else copies.get(lists.docs, lists.docs)
-        if isinstance(lists.docs, DocumentFile) and docs is not None:
-            docs = replace(lists.docs, path=docs)
-        side = {kind: copies.get(path, path) for kind, path in lists.side.items()}
-        lists = replace(lists, kbest=copies.get(kbest, lists.kbest), docs=docs, side=side)
-        if lists.made:
-            source.lists = lists
-        else:
-            source = KBestFile(lists.kbest, lists, unreported=Findings())
+        if faults.first_fault is not None:
+            return CleanCopies({}, faults)
+        source.lists = _in_copies(replace(lists, kbest=copies.get(kbest, lists.kbest)), copies)
+        if not lists.made:
+            source = KBestFile(source.lists.kbest, source.lists, unreported=Findings())
         source = _with_sources(source, wanted=False)
         findings, _ = examine(source, [copies.get(path, path) for path in references])
         names = set(map(display, copies.values()))
@@ -428,3 +445,14 @@ def _clean(
                 with copies[path].open("rb") as copy:
                     shutil.copyfileobj(copy, out)
     return CleanCopies(repairs, findings)
+
+
+def _in_copies(lists: Lists, copies: Mapping[FilePath, Path]) -> Lists:
+    """The lists with the copies of the files beside them, where there are copies."""
+    from rerank.corpus.documents import DocumentFile
+
+    docs = None if lists.docs is None else copies.get(lists.docs, lists.docs)
+    if isinstance(lists.docs, DocumentFile) and docs is not None:
+        docs = replace(lists.docs, path=docs)
+    side = {kind: copies.get(path, path) for kind, path in lists.side.items()}
+    return replace(lists, docs=docs, side=side)

@@ -19,26 +19,23 @@ from rerank.corpus.reading import AS_ERROR, AS_SOURCE, AVOID, DROP
 from rerank.errors import ArgumentError, InputError, SideError, StoppedEarly, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.cache import Cache
-from rerank.files.lines import RereadFile, check_readable, is_pipe, spool
+from rerank.files.lines import RereadFile, check_readable, spool
 from rerank.files.paths import FilePath, display
 from rerank.files.run_files import no_option
 from rerank.files.terminal import Interrupts, Stopwatch, Terminated, progress
 from rerank.formats.translations import SOURCE, check_document, check_files
-from rerank.formats.weights import Weights
 from rerank.notices import Notices, Printer, log
 from rerank.options import settings_of
 from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
 from rerank.runs.distribution import shard_of
-from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource, Source, own_documents
+from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource, Source
 from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
-from rerank.runs.run import LinearModel, Run
-from rerank.runs.search import Scorers, Search
+from rerank.runs.run import Run
+from rerank.runs.search import Scorers
 from rerank.runs.systems import made_lists
 from rerank.scorers.agreement import (
     AGREEMENT,
     CONSENSUS,
-    OF_SYSTEMS,
-    RULE,
     VOTES,
     Agreement,
     agreement_of_systems,
@@ -187,102 +184,6 @@ def _faults(run: Run[ListSource], copies: InputCopies) -> Iterator[None]:
         raise StoppedEarly(
             "stopped, finished work kept in the cache: the same command goes on from there"
         ) from None
-
-
-def model_of(
-    path: FilePath | None,
-    default: float | None,
-    search: Search,
-    scorers: ScorerOptions,
-    notices: Notices,
-) -> LinearModel:
-    """The weights of a file; without one those beside agreement, or 0 for every feature.
-
-    UsageError without a file for scorers whose weights nothing else gives.
-    """
-    if path is not None:
-        return LinearModel.read(path, default, notices)
-    weights = {} if search.uniform else {AGREEMENT: 1.0, **scorers.beside_agreement}
-    for kind, named in scorers.names.items():
-        if missing := [name for name, _ in named if name not in weights]:
-            raise UsageError(
-                f"--{kind}: it is of no use without weights; add --weights FILE, which "
-                "tune-mert writes with references; without any, a file of your own, as with "
-                f"the line `{missing[0]}= 1`, and --default-weight 0 for other features"
-            )
-    if default is not None:
-        raise UsageError("--default-weight: it is of no use without weights; add --weights FILE")
-    return LinearModel(Weights({name: (value,) for name, value in weights.items()}), "", 0.0)
-
-
-@contextmanager
-def open_decoding(
-    options: RunOptions,
-    model: LinearModel,
-    search: Search,
-    notices: Notices,
-    *,
-    announce: Printer,
-    all_features: bool,
-    sources: bool = False,
-) -> Iterator[Run[ListSource]]:
-    """The run of a decoding; without a weights file candidates are chosen by agreement or votes.
-
-    all_features: whether features that no choice depends on are wanted, too; sources: likewise.
-    UsageError for a list with scores that only weights can use.
-    """
-    weighted, settings, choice = bool(model.source), options.as_tuned(model.weights), list[str]()
-    if not all_features:
-        scorers = settings.scorers.used_by(model.weights, model.default)
-        settings = replace(settings, scorers=scorers)
-    lists = settings.inputs()
-    lists.check()
-    if not weighted:
-        settings, lists, choice = _without_weights(settings, lists, search)
-    with open_run(
-        lists,
-        notices,
-        settings,
-        announce=announce,
-        programs=search.programs(),
-        check_side=settings.scorers.names == options.scorers.names,
-        sources=sources,
-    ) as run:
-        if not (weighted or search.uniform) and run.has_scores():
-            names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
-            if not options.scorers.agreement:
-                raise UsageError(
-                    f"Missing option '--weights': {names} has scores, which nothing but weights "
-                    "can use; add --weights FILE, or, to choose without the scores, --agreement "
-                    "for the candidate that agrees most with the others, or --search mbr, smc or "
-                    "ffbs"
-                )
-            choice.append(f"the scores of {names} are not used")
-        for line in choice:
-            announce(line)
-        yield run
-
-
-def _without_weights(
-    settings: RunOptions, lists: Lists, search: Search
-) -> tuple[RunOptions, Lists, list[str]]:
-    """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
-
-    Where nothing tells documents apart, each sentence is one.
-    """
-    way = "as likely as they have votes, whatever scores the lists have"
-    settings = settings.avoiding_defects()
-    if not search.uniform:
-        settings = settings.with_agreement()
-        of_systems = lists.systems and not lists.merged
-        way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
-        for name, weight in settings.scorers.beside_agreement.items():
-            way += f"; and {weight:g} times {name}"
-    lines = [f"without --weights, candidates are {way}"]
-    if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
-        lines.append("without --docs, each sentence is a document")
-        lists = replace(lists, no_docs="each")
-    return settings, lists, lines
 
 
 def _read_first(run: Run[ListSource], announce: Printer) -> None:
