@@ -367,16 +367,16 @@ def tune(
         features=TunedFeatures(features, begin, source, ranges, **of_systems),
         plan=plan,
     )
-    models, task = run.kinds.models, result.task
-    chosen_of = {model.name: dict(model.chosen) for model in models if model.chosen}
+    task = result.task
+    chosen_of = {model.name: dict(model.chosen) for model in run.kinds.models if model.chosen}
     made = {
         **task.plan.entries(task.goal.name, []),
         **task.features.entries(task.names),
         "BLEU": bleu_of(result.statistics),
         **({"models": chosen_of} if chosen_of else {}),
-        **start_entries(result, run.systems),
+        **start_entries(run, result),
         **result.entries(),
-        **verdict_entries(run, models, run.systems, result),
+        **verdict_entries(run, result),
     }
     return result.written(made)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -22,7 +22,7 @@ from rerank.notices import Printer, log
 from rerank.runs.results import ModelUse
 from rerank.runs.run import Run
 from rerank.runs.search import Search, search_documents
-from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.scorers.numbers import NumberLines
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
@@ -100,7 +100,6 @@ def tune_documents(
 ) -> TuningResult:
     """Read a run's documents and tune weights on them; references[d][t] are of sentence t."""
     corpus = read_set(run, references, metrics, features, announce)
-
     tables = _tables(corpus, search)
 
     def decode(
@@ -162,29 +161,21 @@ def tuning_search(search: Search, plan: Plan, start: Weights | None = None) -> S
     return seeded.at(start) if start else seeded
 
 
-def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str, object]:
-    """Entries of a weights file about where tuning began, and the systems' values.
-
-    systems: names by label of their features.
-    """
+def start_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
+    """Entries of a weights file about where tuning began, and the systems' values."""
     task, made = result.task, dict[str, object]()
     if task.features.derived:
         made["start"] = task.features.source
     if task.features.systems:
-        made["systems"] = values_of_systems(systems, task.corpus, task.free_objective)
-        made["indicators"] = {name: label for label, name in systems.items()}
+        made["systems"] = values_of_systems(run.systems, task.corpus, task.free_objective)
+        made["indicators"] = {name: label for label, name in run.systems.items()}
     return made
 
 
-def verdict_entries(
-    run: Run[Any], models: Sequence[FeatureSource], systems: Mapping[str, str], result: TuningResult
-) -> dict[str, object]:
-    """Entries of a weights file about what the weights are worth: in words, beside systems.
-
-    models: scorers of the run that are language models; systems: names by label of their features.
-    """
-    line, beside_systems = result.verdict(systems)
-    use, full = ModelUse(run.scorers, models), result.task.full(result.weights)
+def verdict_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
+    """Entries of a weights file about what the weights are worth: in words, beside systems."""
+    line, beside_systems = result.verdict(run.systems)
+    use, full = ModelUse(run.scorers, run.kinds.models), result.task.full(result.weights)
     for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
         use.add(document, choices, full)
     entries: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}

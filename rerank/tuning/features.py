@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from decoders.reversal import own_scores
 from rerank.corpus.columns import column_names, decoder_names
 from rerank.errors import UsageError
+from rerank.files.paths import display
+from rerank.formats.moses_ini import merged
 from rerank.formats.weights import BY_PRESET, Weights, by_name, fitted_to, vector
-from rerank.notices import Printer
+from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.objective import Objective, Sums, jackknife, standard_error
@@ -136,6 +138,14 @@ class TunedFeatures:
         missing = [label.name for label in space.labels if label.name not in known]
         if missing:
             announce(f"features without a weight in {self.source} begin at 0: {', '.join(missing)}")
+
+    def check_base(
+        self, space: FeatureSpace, lines: Sequence[bytes] | None, base: str | None
+    ) -> None:
+        """InputError for a moses.ini, if these lines are one, that cannot have the weights."""
+        if lines is not None:
+            dense, sparse = by_name(self.start(space), space.labels), self.other_sparse(space)
+            merged(lines, dense, sparse, None, Notices(), source=display(base or ""))
 
     def derive(self, start: Mapping[str, tuple[float, ...]], source: str) -> TunedFeatures:
         """These features with start weights that were made from the lists."""
