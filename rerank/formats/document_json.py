@@ -80,35 +80,9 @@ class DocumentJson:
         """The documents and texts; InputError for what is no object, or lacks the key."""
         place, rows, size = Place(source, notices), list[_Row](), 0
         for line in place.numbered(choices.limited(lines, source)):
-            try:
-                sentence = read_json(line)
-            except (ValueError, RecursionError):
-                sentence = None
-            if not isinstance(sentence, dict):
-                raise place.fault(
-                    f"expected a JSON object with the key 'document', found {shown(line)}; write "
-                    "one per sentence"
-                )
-            try:
-                texts = {(role, name): text for role, name, text in _texts(sentence)}
-                cut = frozenset(key for key in texts if key[0] == "system")
-                cut = cut if is_truncated(sentence) else frozenset()
-                document, segment = _id(sentence, choices.field), _segment_id(sentence)
-                rows.append(_Row(place.line, document, segment, texts, cut))
-            except InputError as fault:
-                raise place.fault(str(fault)) from None
-            if sentence.get("is_bad_source") is True:
-                place.note("bad-source")
-            size += sum(map(len, texts.values()))
+            rows.append(_Row.read(line, choices.field, place))
+            size += sum(map(len, rows[-1].texts.values()))
             check_size(size, _MOST_TEXTS, source)
-            unread = [
-                key
-                for key, value in sentence.items()
-                if _LIKE_A_TEXT.search(key) and value not in texts.values()
-                if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
-            ]
-            if unread:
-                notices.add("unread-text-key", source=source, line=place.line, names=unread)
         rows = _of_systems(rows, place)
         all_texts = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
@@ -154,6 +128,37 @@ class _Row:
     segment: str | None
     texts: Mapping[tuple[Role, str], str]
     truncated: frozenset[tuple[Role, str]] = frozenset()
+
+    @classmethod
+    def read(cls, line: bytes, field: str | None, place: Place) -> _Row:
+        """The object of a line, whose document is at a key that is chosen, or at a known one."""
+        try:
+            sentence = read_json(line)
+        except (ValueError, RecursionError):
+            sentence = None
+        if not isinstance(sentence, dict):
+            raise place.fault(
+                f"expected a JSON object with the key 'document', found {shown(line)}; write "
+                "one per sentence"
+            )
+        try:
+            texts = {(role, name): text for role, name, text in _texts(sentence)}
+            cut = (key for key in texts if key[0] == "system" and is_truncated(sentence))
+            ids = _id(sentence, field), _segment_id(sentence)
+            row = cls(place.line, *ids, texts, frozenset(cut))
+        except InputError as fault:
+            raise place.fault(str(fault)) from None
+        if sentence.get("is_bad_source") is True:
+            place.note("bad-source")
+        unread = [
+            key
+            for key, value in sentence.items()
+            if _LIKE_A_TEXT.search(key) and value not in texts.values()
+            if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
+        ]
+        if unread:
+            place.note("unread-text-key", names=unread)
+        return row
 
     @property
     def systems(self) -> list[str]:
