@@ -130,8 +130,8 @@ def option(
     """A field that is an option; without a default it is required.
 
     help: a paragraph of three lines at most, and others that `rerank help` shows. flags: that of
-    the field's name, if none is given. type: of `rerank.values` or click; none for a flag, whose
-    default is False, or None where a record without the option is to be told from one that has it;
+    the field's name, if none is given. type: of `rerank.values` or click; none for a `flag`, whose
+    default is None where a record without the option is to be told from one that has it;
     click.BOOL for a flag that is None where it is not given. many: repeatable, with a tuple as
     value, as with a tuple as default. once, several, rare, needs: as of `_Option`.
     """
@@ -151,6 +151,11 @@ def optional(help: str, *flags: str, type: Any, **more: Any) -> Any:
 def optional_file(help: str, *flags: str, **more: Any) -> Any:
     """An `optional` file."""
     return optional(help, *flags, type=FILE, **more)
+
+
+def flag(help: str, *flags: str, **more: Any) -> Any:
+    """An `option` without a value, True where it is given."""
+    return option(help, *flags, default=False, **more)
 
 
 def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:
@@ -210,11 +215,10 @@ def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
     that of the field's name. common: names of the options that `--help` shows.
     """
     options = {
-        entry.name: option(
+        entry.name: optional(
             entry.metadata["help"],
             *([entry.metadata["flag"]] if "flag" in entry.metadata else []),
             type=type_of(entry),
-            default=None,
             rare=entry.name not in common,
         )
         for entry in fields(kind)

@@ -21,16 +21,7 @@ from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.files.terminal import progress_shown, show
 from rerank.notices import Notices
-from rerank.options import (
-    Command,
-    eager,
-    option,
-    optional,
-    optional_file,
-    part,
-    record,
-    settings_of,
-)
+from rerank.options import Command, eager, flag, option, optional, optional_file, part, record
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
     ListFiles,
@@ -56,12 +47,11 @@ class OtherFiles:
     references: ReferenceFiles = part(ReferenceFiles)
     source: str | None = optional_file("Source text, one line per source sentence.")
     weights: str | None = optional_file("Weights file, whose names must be those of the list.")
-    embeddings: bool = option(
+    embeddings: bool = flag(
         "Warn of candidates that are nearer to another source line than to their own (extra "
         "embeddings).\n\n"
         "The first candidates of a list, all of --systems, by a multilingual encoder; 25 "
         "texts a second.",
-        default=False,
         needs={"source": "candidates are compared with the source; give --source FILE"},
     )
     glossary: str | None = optional(
@@ -91,10 +81,9 @@ class CheckOptions:
     lists: ListFiles = part(ListFiles, "Lists and documents", rare={"kbest_format", "missing"})
     others: OtherFiles = part(OtherFiles, "Other files of the run")
     tokenize: str | None = tokenize_option()
-    tune: bool = option(
+    tune: bool = flag(
         "Tune weights of the list's features, too, for what that gains on held-out documents; "
         "takes the time of tune-mert.",
-        default=False,
     )
     fix: str | None = optional_file(
         "Write a clean copy of the list to the file OUT, or of all texts into the folder "
@@ -114,10 +103,11 @@ class CheckOptions:
     @property
     def only_terms(self) -> bool:
         """Whether a glossary is checked against a source, without lists."""
-        lists, beside = self.lists, replace(self.others, glossary=None, source=None)
+        lists, others, references = self.lists, self.others, self.others.references
         files = [*lists.files_of_lists, *lists.systems, lists.documents.file, self.fix]
-        alone = not any(files) and beside == settings_of(OtherFiles)
-        return alone and self.others.glossary is not None
+        files += [*references.references, others.weights, *(str(path) for _, path in others.lm)]
+        asked = others.embeddings or references.drop_unreferenced or any(files)
+        return others.glossary is not None and not asked
 
     def copies(self, lists: Lists) -> dict[FilePath, str | Path]:
         """Where the clean copy of each file goes; UsageError where it cannot."""
@@ -353,6 +343,7 @@ def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
     """Add to the summary what tuning the list's weights gains, as `rerank tune-mert` finds it."""
     from rerank.check.survey import TunedBleu
     from rerank.formats.weight_files import read_weights
+    from rerank.options import settings_of
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
     from rerank.runs.search import SearchOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe
 from rerank.files.paths import FilePath, display
-from rerank.options import Command, option, optional_file, part, record
+from rerank.options import Command, flag, option, optional_file, part, record
 from rerank.runs.options import Messages, RunOptions, ScorerOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE, Whole
@@ -108,7 +108,7 @@ class DecodingOutput:
     trace: str | None = optional_file(
         "Features, margins and marginals of every sentence, as JSON lines; see rerank explain."
     )
-    dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
+    dry_run: bool = flag("Count what is to be scored and stop.", rare=True)
 
     def check(self) -> None:
         """UsageError for paths that are listed nowhere, and for a table of no kind."""

@@ -17,7 +17,7 @@ from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.files.terminal import show, width
 from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, optional, optional_file, part, record
+from rerank.options import Command, argument, flag, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, SystemValue, form_option, print_result
@@ -64,12 +64,11 @@ class EvaluatedFiles:
         "or, without them, of the HYPs, by the first metric (a file of this name is ./best). "
         "Default: best with --systems, else the first HYP; one alone is scored."
     )
-    align: bool = option(
+    align: bool = flag(
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
         "segments.\n\n"
         "By edit distance to the segments of the references, as mwerSegmenter does; each may "
         "be a folder with a file for each document, named by its id.",
-        default=False,
     )
     rivals: tuple[tuple[str, str], ...] = option(
         "Outputs of single systems that stand beside each HYP, as of decode; the best of them is "
@@ -170,16 +169,14 @@ class Oracle:
 class PrintedEvaluation:
     """How the scores are printed."""
 
-    per_document: bool = option(
+    per_document: bool = flag(
         "Print a table of the documents, too, in TSV in place of that of the systems; JSON has it "
         "always.",
-        default=False,
     )
-    score_only: bool = option(
+    score_only: bool = flag(
         "Print only the scores of each HYP, a line each, its metrics parted by TABs.",
         "--score-only",
         "-b",
-        default=False,
     )
     digits: int = option(
         "Number of digits after the point of --score-only.",

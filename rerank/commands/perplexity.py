@@ -16,7 +16,7 @@ from rerank.files.paths import FilePath, display
 from rerank.files.terminal import number_of_processes, progress
 from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
-from rerank.options import Command, Given, argument, option, optional, optional_file, part, record
+from rerank.options import Command, Given, argument, flag, optional, optional_file, part, record
 from rerank.runs.options import (
     LM_OR_HF_HELP,
     Machine,
@@ -79,7 +79,7 @@ class PerplexityOptions:
         "SRILM, for example --ngram model.arpa.gz."
     )
     side: Given = part(side_files("line of TEXT, blank where that is blank"))
-    across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
+    across_documents: bool = flag("Let contexts cross the ends of documents.")
     documents: str = parting_option()
     document_cache: float | None = optional(
         "Interpolate the model with a document cache, the unigram of the document so far, of "
@@ -87,15 +87,12 @@ class PerplexityOptions:
         type=PART,
         metavar="SHARE",
     )
-    duplicate_last_word: bool = option(
+    duplicate_last_word: bool = flag(
         "Read and count the last word of each sentence twice, as the published program of Ji et "
         "al. 2016 does: only to compare with their figures.",
-        default=False,
         rare=True,
     )
-    per_document: bool = option(
-        "Print the figures of each document, too; documents count from 0.", default=False
-    )
+    per_document: bool = flag("Print the figures of each document, too; documents count from 0.")
     tags: str | None = optional_file(
         "A file beside TEXT with a tag for each word: print the figures of each tag, and of "
         "</s>.\n\n"

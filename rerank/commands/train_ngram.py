@@ -9,7 +9,7 @@ from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
 from rerank.notices import Notices
-from rerank.options import Command, option, optional, part, record
+from rerank.options import Command, flag, option, optional, part, record
 from rerank.runs.options import Messages, parting_option, printed
 from rerank.runs.texts import (
     TOKENIZER,
@@ -45,10 +45,9 @@ class TrainNgramOptions:
         type=click.Choice(["kneser-ney", "stupid-backoff"]),
         default="kneser-ney",
     )
-    discount_fallback: bool = option(
+    discount_fallback: bool = flag(
         "Take the discounts 0.5, 1 and 1.5 for orders whose counts give none, as in small or "
         "made-up texts; such a text is refused otherwise.",
-        default=False,
     )
     vocabulary: int | None = optional(
         "Vocabulary size: the most frequent words; the others are <unk> [default: all words].",

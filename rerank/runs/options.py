@@ -17,7 +17,7 @@ from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
 from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices
-from rerank.options import Given, given, option, optional, optional_file, part, record
+from rerank.options import Given, flag, given, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.judge_options import ScorerValue, preset_of
 from rerank.scorers.model_options import (
@@ -164,9 +164,8 @@ class ReferenceFiles:
     """References of sentences; commands that cannot do without require them."""
 
     references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, default=())
-    drop_unreferenced: bool = option(
+    drop_unreferenced: bool = flag(
         "Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
-        default=False,
         rare=True,
     )
 
@@ -234,11 +233,10 @@ class ScorerOptions:
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",
     )
-    agreement: bool = option(
+    agreement: bool = flag(
         "Add features of how far candidates agree with the others of their sentence.\n\n"
         "agreement, by which they are chosen without --weights, votes, consensusbleu, "
         "consensuschrf and consensusdocbleu; those that the list has are not added.",
-        default=False,
     )
     defects: str | None = optional(
         "Candidates that are no translations: keep, avoid or drop them.\n\n"
@@ -362,14 +360,13 @@ class ScoringMachine(Machine):
         default="float32",
         rare=True,
     )
-    deterministic: bool = option(
+    deterministic: bool = flag(
         "Compute bit-identical scores for any batch size and number of threads; slower with beam "
         "search.",
-        default=False,
         rare=True,
     )
     cache: Path | None = optional(CACHE_HELP, type=FOLDER, metavar="DIR", rare=True)
-    no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
+    no_cache: bool = flag("Neither read nor write the score cache.", rare=True)
 
     @property
     def of_models(self) -> dict[str, Any]:
@@ -483,10 +480,9 @@ class RunOptions:
 class Messages:
     """What a command prints for its user, on standard error; the first process speaks for all."""
 
-    strict: bool = option(
+    strict: bool = flag(
         "Treat every warning as an error (exit code 3), but for those about what another option "
         "asks for, and those of --allow.",
-        default=False,
         rare=True,
     )
     allow: tuple[str, ...] = option(
@@ -498,11 +494,10 @@ class Messages:
         rare=True,
         needs={"strict": "warnings are errors under --strict alone; add it"},
     )
-    quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
-    verbose: bool = option(
+    quiet: bool = flag("Print results and errors only.", "-q", "--quiet")
+    verbose: bool = flag(
         "Print recipes, signatures and counters of the scoring engine, too.",
         "-v",
-        default=False,
         rare=True,
     )
 

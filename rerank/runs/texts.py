@@ -18,7 +18,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
-from rerank.options import option, optional, record
+from rerank.options import flag, optional, record
 from rerank.runs.options import parting_option
 from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
 
@@ -90,10 +90,9 @@ class TextOptions:
         type=Whole(),
         rare=True,
     )
-    across_documents: bool = option(
+    across_documents: bool = flag(
         "Let contexts cross the ends of documents: each text is one stream, the training text in "
         "4 x --streams stretches.",
-        default=False,
         rare=True,
     )
     passages: int | None = optional(
@@ -128,11 +127,10 @@ class TextOptions:
         metavar="KIND:SIZE",
         rare=True,
     )
-    source_characters: bool = option(
+    source_characters: bool = flag(
         "Read source sentences as their characters; only for --model attention.\n\n"
         "However they are segmented, but <unk> as one unknown character; without it "
         "attention reads words, and the characters of unknown ones.",
-        default=False,
         rare=True,
     )
 

@@ -12,7 +12,7 @@ import click
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import Given, of_dataclass, option, optional, optional_file, part, record
+from rerank.options import Given, flag, of_dataclass, option, optional, optional_file, part, record
 from rerank.registry import MODELS, attribute
 from rerank.runs.options import Machine, Messages, side_files
 from rerank.runs.texts import (
@@ -61,16 +61,15 @@ class TrainingFiles:
     side: Given = part(side_files("line of --train, blank where that is blank"))
     valid: str = option("Validation text in the same format.", type=FILE)
     valid_side: Given = part(side_files("line of --valid", "valid-"))
-    reverse: bool = option(
+    reverse: bool = flag(
         "Exchange the sides: learn the channel, log p(source | target); for --model "
         "attention.\n\n"
         "Of --source given --train; other options of the source are then of --train, which "
         "is read. The folder says so, and --lm NAME=DIR,reverse=yes takes it.",
-        default=False,
         rare=True,
     )
     out: Path = option("New folder for the model.", type=FOLDER, metavar="DIR")
-    resume: bool = option("Continue the interrupted training in --out.", default=False)
+    resume: bool = flag("Continue the interrupted training in --out.")
     curve: str | None = optional_file(
         "New file for the learning curve: tab-separated figures of every validation. --resume "
         "extends it.",
