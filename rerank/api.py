@@ -45,15 +45,11 @@ from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
 from rerank.runs.lists import KBestFile, ListSource
+from rerank.runs.memory import MemoryLists, check_kinds, ids_of, memory_run, texts_of
 from rerank.runs.opening import (
-    TEXT_LINE,
     InputCopies,
-    MemoryLists,
     add_agreement,
-    check_kinds,
     check_scorers,
-    line_of,
-    memory_run,
     open_scorers,
     open_source,
 )
@@ -191,7 +187,7 @@ class Reranker:
         source.keep()
         documents = source.documents
         sizes = [(document.id, len(document.sentences)) for document in documents]
-        targets = [*chain(*_texts("references", references, sizes=sizes))]
+        targets = [*chain(*texts_of("references", references, sizes=sizes))]
         if len({*map(len, targets)}) > 1:
             raise ArgumentError("references: expected as many of each sentence as of the first")
         others = dict(beside or {})
@@ -361,7 +357,7 @@ def tune(
     searching = tuning_search(scoring.searching.chosen(), plan, begin)
     result = tune_documents(
         run,
-        _texts("references", references, sizes=sizes),
+        texts_of("references", references, sizes=sizes),
         plan.objective.load_metrics(),
         run.choose_search(searching, log.info),
         features=TunedFeatures(features, begin, source, ranges, **of_systems),
@@ -410,18 +406,18 @@ def evaluate(
     for name in items("metrics", "a list of names", metrics):
         check_value("metrics", METRIC, name)
     measures = settings_of(MeasureOptions, tokenize=tokenize, metric=tuple(metrics))
-    ids = next(filter(None, map(_ids_of, [references, *systems.values()])), None)
+    ids = next(filter(None, map(ids_of, [references, *systems.values()])), None)
     known = None if ids is None else [(name, None) for name in ids]
-    targets = _texts("references", references, sizes=known)
+    targets = texts_of("references", references, sizes=known)
     lengths = [*map(len, targets)]
     sizes = [*zip(ids or range(len(lengths)), lengths, strict=True)]
     judged, lines = list[SystemText](), None
     for name, translations in systems.items():
         place = f"system {name!r}"
-        outputs = _texts("texts", translations, place=place, several=False, sizes=sizes)
+        outputs = texts_of("texts", translations, place=place, several=False, sizes=sizes)
         judged.append(SystemText(name, [line for document in outputs for (line,) in document]))
     if sources is not None:
-        read = _texts("sources", sources, several=False, sizes=sizes)
+        read = texts_of("sources", sources, several=False, sizes=sizes)
         lines = [line for document in read for (line,) in document]
     texts = EvaluatedTexts([*chain(*targets)], judged, lines)
     flat = [line for sentence in texts.references for line in sentence]
@@ -472,72 +468,6 @@ class PythonWarnings(Notices):
             ours = max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank")
             # at the line at which a user called `rerank`
             warnings.warn(RerankWarning(text, notice.kind.name), stacklevel=ours + 2)
-
-
-def _texts(
-    what: str,
-    value: object,
-    *,
-    place: str = "",
-    several: bool = True,
-    sizes: Sequence[tuple[Any, int | None]] | None = None,
-) -> list[list[list[bytes]]]:
-    """Texts of each sentence of each document; ArgumentError for something else.
-
-    Documents in place of lists of texts are put in the order of the sizes, where these are known.
-    place: for messages, default what the texts are; several: whether a sentence may have a list of
-    texts in place of one; sizes: id of each document, and how many sentences it has, if known.
-    """
-    place = place or what
-
-    def of_sentence(place: str, sentence: object) -> list[bytes]:
-        single = isinstance(sentence, str) or not several
-        texts = [sentence] if single else [*items(place, TEXT_LINE, sentence)]
-        if not texts:
-            raise ArgumentError.of(place, "at least one text", sentence)
-        return [line_of(place, text) for text in texts]
-
-    documents = [*items(place, "a list of documents", value)]
-    if ids := _ids_of(documents):
-        named = dict(zip(ids, (document.texts for document in documents), strict=True))
-        if len(named) < len(ids):
-            twice = next(name for name in ids if ids.count(name) > 1)
-            raise ArgumentError(
-                f"{place}: expected documents of different ids, found {twice!r} twice"
-            )
-        known = ids if sizes is None else [name for name, _ in sizes]
-        if lacking := [name for name in known if name not in named]:
-            raise ArgumentError(f"{place}: expected those of document {lacking[0]!r}, found none")
-        if what == "references" and (more := [name for name in ids if name not in known]):
-            raise ArgumentError(f"documents: expected those of document {more[0]!r}, found none")
-        documents = [named[name] for name in known]
-    texts = [
-        [
-            of_sentence(f"{place}, document {d}, sentence {t}", sentence)
-            for t, sentence in enumerate(
-                items(f"{place}, document {d}", "a list of texts", document)
-            )
-        ]
-        for d, document in enumerate(documents)
-    ]
-    if sizes is not None and len(texts) != len(sizes):
-        expected = f"expected {what} of {len(sizes)} documents"
-        raise ArgumentError(f"{place}: {expected}, found those of {len(texts)}")
-    for (name, length), document in zip(sizes or (), texts, strict=False):
-        if length not in (None, len(document)):
-            expected = f"expected {what} of {length} sentences"
-            raise ArgumentError(
-                f"{place}, document {name!r}: {expected}, found those of {len(document)}"
-            )
-    return texts
-
-
-def _ids_of(documents: Any) -> list[str] | None:
-    """Ids of documents, or of results; None for texts without any."""
-    if not isinstance(documents, Sequence) or not documents:
-        return None
-    named = all(isinstance(document, Document | DocumentResult) for document in documents)
-    return [document.id for document in documents] if named else None
 
 
 def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:

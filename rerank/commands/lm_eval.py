@@ -26,15 +26,8 @@ from rerank.files.terminal import progress
 from rerank.formats.contrastive import GROUPS, read_contrastive
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, optional, optional_file, part, record
-from rerank.runs.options import (
-    LM_OR_HF_HELP,
-    Machine,
-    Messages,
-    form_option,
-    parting_option,
-    printed,
-)
-from rerank.runs.texts import evaluation_text, interned
+from rerank.runs.options import LM_OR_HF_HELP, Machine, Messages, form_option, printed
+from rerank.runs.texts import evaluation_text, interned, parting_option
 from rerank.scorers.model_options import HUGGING_FACE
 from rerank.scorers.models import broken_models, open_forward_model, open_model
 from rerank.values import FILE, FOLDER, Pair, Whole

@@ -17,21 +17,14 @@ from rerank.files.terminal import number_of_processes, progress
 from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, Given, argument, flag, optional, optional_file, part, record
-from rerank.runs.options import (
-    LM_OR_HF_HELP,
-    Machine,
-    Messages,
-    form_option,
-    parting_option,
-    printed,
-    side_files,
-)
+from rerank.runs.options import LM_OR_HF_HELP, Machine, Messages, form_option, printed, side_files
 from rerank.runs.texts import (
     TextFiles,
     check_shape,
     encoded,
     evaluation_text,
     note_language,
+    parting_option,
     read_text,
     sentences_of,
 )

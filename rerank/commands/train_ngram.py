@@ -10,13 +10,14 @@ from rerank.files.paths import display
 from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
 from rerank.notices import Notices
 from rerank.options import Command, flag, option, optional, part, record
-from rerank.runs.options import Messages, parting_option, printed
+from rerank.runs.options import Messages, printed
 from rerank.runs.texts import (
     TOKENIZER,
     TOKENIZER_HELP,
     check_package,
     counted_words,
     frequent_words,
+    parting_option,
     read_text,
     subwords,
     tokenizer_files,

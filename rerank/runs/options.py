@@ -81,7 +81,6 @@ _FORMS = {  # of results, and what --help says of them
     "These have each score with its gain, the interval of the gain, and p; --metric bleu leaves "
     "the other scores out. Rows have the names of the files, or of --systems NAME=FILE.",
 }
-SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
 
 class SystemValue(Pair):
@@ -322,10 +321,6 @@ class ScorerOptions:
         weights |= {GLOSSARY: WEIGHT} if self.glossary else {}
         return {name: weight for name, weight in weights.items() if weight is not None}
 
-    def values_of(self, name: str) -> list[str]:
-        """The values of `--scores NAME=…`, of one file or of one for each system."""
-        return [str(value) for key, value in self.scores if key == name]
-
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
         """(NAME, file) of scores of other tools, by the kinds that are given."""
@@ -378,12 +373,11 @@ class ScoringMachine(Machine):
         """The cache, which may hold as much as the environment says; None without one."""
         from rerank.files.cache import Cache, cache_folder, cache_limit
 
-        if self.no_cache and self.cache is not None:
+        if not self.no_cache:
+            return Cache(cache_folder(self.cache), notices, cache_limit())
+        if self.cache is not None:
             raise UsageError("--cache and --no-cache exclude each other; give one of them")
-        if self.no_cache:
-            return None
-        folder = None if self.cache is None else Path(self.cache)
-        return Cache(cache_folder(folder), notices, cache_limit())
+        return None
 
 
 @record
@@ -419,10 +413,7 @@ class Sharing:
 
 @record
 class RunOptions:
-    """What a run reads, what scores it, and on what machine.
-
-    Commands that do not share their documents have it as `part(RunOptions, without=SHARING)`.
-    """
+    """What a run reads, what scores it, and on what machine."""
 
     lists: ListFiles = part(ListFiles, "Lists and documents", rare={"kbest_format", "missing"})
     scorers: ScorerOptions = part(ScorerOptions, "Features to add")
@@ -552,22 +543,6 @@ def form_option(*forms: str, help: str | None = None) -> Any:
     help: that of `_FORMS`, if none is given.
     """
     return option(help or _FORMS[forms], "--format", type=click.Choice(forms), default=forms[0])
-
-
-def parting_option(*, rare: bool = False) -> Any:
-    """`--documents`: the field of a record for what parts the documents of a text."""
-    return option(
-        "What parts documents: blank lines, or lines that begin with =, or blank lines and "
-        "<p>.\n\n"
-        "equals: lines whose first character is = close a document, as in the data files of "
-        "Ji et al. 2016 (a blank line is an empty sentence there). paragraphs: both blank "
-        "lines and lines that are <p>, so that every paragraph is a document, as for the "
-        "contextual LSTMs (clstm-paraseg and others).",
-        "--documents",
-        type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`
-        default="blank",
-        rare=rare,
-    )
 
 
 def print_result(result: Any, form: str) -> None:

@@ -12,14 +12,15 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
-from rerank.options import flag, optional, record
-from rerank.runs.options import parting_option
+from rerank.options import flag, option, optional, record
 from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
 
 if TYPE_CHECKING:
@@ -66,6 +67,22 @@ TOKENIZER_HELP = (
     "word is unknown; FILE is a .model of SentencePiece. Numbers of words in other options "
     "then count pieces."
 )
+
+
+def parting_option(*, rare: bool = False) -> Any:
+    """`--documents`: the field of a record for what parts the documents of a text."""
+    return option(
+        "What parts documents: blank lines, or lines that begin with =, or blank lines and "
+        "<p>.\n\n"
+        "equals: lines whose first character is = close a document, as in the data files of "
+        "Ji et al. 2016 (a blank line is an empty sentence there). paragraphs: both blank "
+        "lines and lines that are <p>, so that every paragraph is a document, as for the "
+        "contextual LSTMs (clstm-paraseg and others).",
+        "--documents",
+        type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`
+        default="blank",
+        rare=rare,
+    )
 
 
 @record
