@@ -11,15 +11,11 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-import traceback
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
@@ -31,16 +27,23 @@ import numpy as np
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
 from rerank.corpus.reading import AVOID, KEEP
-from rerank.errors import ArgumentError, UsageError, printable
+from rerank.errors import ArgumentError, UsageError
 from rerank.files.lines import RereadFile
-from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.files.run_files import no_option
 from rerank.formats.run_records import Choice
 from rerank.formats.weight_files import read_weights, weights_from_lines
 from rerank.formats.weights import Weights
-from rerank.notices import Notice, Notices, RerankWarning, log
-from rerank.options import KeywordErrors, keywords, option, part, record, settings_of, with_keywords
+from rerank.notices import Notices, log
+from rerank.options import (
+    KeywordErrors,
+    PythonWarnings,
+    keywords,
+    option,
+    part,
+    record,
+    settings_of,
+)
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
@@ -68,6 +71,7 @@ from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_
 
 if TYPE_CHECKING:
     from decoders.result import SearchResult
+    from rerank.report.page import Report
     from rerank.report.run_report import RecordedChoices
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
@@ -179,7 +183,7 @@ class Reranker:
         beside: others by name, whose choices stand beside these; options: those of `rerank report`
         that are not about files, as `title="Talks"`.
         """
-        from rerank.report.page import render
+        from rerank.report.page import Report
         from rerank.report.run_report import Decoding, report_of
 
         settings, notices = settings_of(_Reporting, **options), PythonWarnings()
@@ -213,7 +217,7 @@ class Reranker:
             score_files=score_files,
             announce=log.info,
         )
-        return Report(render(result), result.to_dict())
+        return Report.of(result)
 
     def _recorded(self, name: str, documents: Iterable[Document]) -> RecordedChoices:
         """The choices as a report takes them, under a name for messages."""
@@ -394,7 +398,6 @@ def evaluate(
     `rerank evaluate --metric`; sources: a line for each sentence, for the metric `terms`.
     `to_text()` is the table of `rerank evaluate`.
     """
-    from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
     from rerank.report.measures import METRIC
@@ -420,9 +423,7 @@ def evaluate(
         read = texts_of("sources", sources, several=False, sizes=sizes)
         lines = [line for document in read for (line,) in document]
     texts = EvaluatedTexts([*chain(*targets)], judged, lines)
-    flat = [line for sentence in texts.references for line in sentence]
-    named = {text.name: text.lines for text in texts.systems}
-    note_differences(named, flat, PythonWarnings(), tokenize=tokenize)
+    texts.note_differences(PythonWarnings(), tokenize)
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(lengths, initial=0))),
         texts,
@@ -430,44 +431,6 @@ def evaluate(
         metrics=measures.loaded_metrics(Notices()),
         seed=seed,
     )
-
-
-@dataclass(frozen=True)
-class Report:
-    """The page of a decoding, and its numbers, as `rerank report --format json` has them."""
-
-    page: str = field(repr=False)
-    numbers: Mapping[str, Any] = field(repr=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the page, a file that any browser opens."""
-        with atomic(path) as file:
-            file.write(self.page.encode())
-
-    def _repr_html_(self) -> str:
-        """The page in a frame of its own, whose script cannot reach the notebook."""
-        frame = '<iframe sandbox="allow-scripts" style="width: 100%; height: 40em" srcdoc="'
-        return f'{frame}{escape(self.page)}"></iframe>'
-
-
-class PythonWarnings(Notices):
-    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`.
-
-    It names keywords of Python where the shell has flags.
-    """
-
-    def take(self, notice: Notice) -> None:
-        """Count a warning, and issue it if it is the first of its kind."""
-        known = {counted.sentence for counted in self}
-        super().take(notice)
-        if notice.sentence not in known:
-            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
-            text = with_keywords(printable(text), "tune-mert")
-            stack = traceback.walk_stack(inspect.currentframe())
-            names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
-            ours = max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank")
-            # at the line at which a user called `rerank`
-            warnings.warn(RerankWarning(text, notice.kind.name), stacklevel=ours + 2)
 
 
 def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:

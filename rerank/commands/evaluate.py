@@ -378,10 +378,8 @@ def _note_names(references: Sequence[str], systems: Sequence[str], notices: Noti
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
-    from rerank.corpus.preparation import note_differences, note_identity
+    from rerank.corpus.preparation import note_identity
 
-    flat = [line for sentence in texts.references for line in sentence]
-    outputs = {text.name: text.lines for text in texts.systems}
-    note_differences(outputs, flat, notices, tokenize=tokenize)
+    texts.note_differences(notices, tokenize)
     for text in texts.systems:
         note_identity(text.lines, texts.references, notices, source=text.name)

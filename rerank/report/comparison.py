@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
@@ -79,6 +80,12 @@ class EvaluatedTexts:
     def hypotheses(self) -> list[tuple[bytes, ...]]:
         """Those of each sentence, [sentence][system]."""
         return [*zip(*(text.lines for text in self.systems), strict=True)]
+
+    def note_differences(self, notices: Notices, tokenize: str) -> None:
+        """Warnings of systems that are not spelled or tokenised as the references are."""
+        references = [line for sentence in self.references for line in sentence]
+        outputs = {text.name: text.lines for text in self.systems}
+        note_differences(outputs, references, notices, tokenize=tokenize)
 
     def changed(self, change: Callable[[Sequence[bytes]], list[bytes]]) -> EvaluatedTexts:
         """The texts, each whole reference and system changed."""
