@@ -49,13 +49,7 @@ from rerank.report.evaluation import Evaluation
 from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.memory import MemoryLists, check_kinds, ids_of, memory_run, texts_of
-from rerank.runs.opening import (
-    InputCopies,
-    add_agreement,
-    check_scorers,
-    open_scorers,
-    open_source,
-)
+from rerank.runs.opening import InputCopies, add_agreement, check_scorers, open_scorers, open_source
 from rerank.runs.options import ListFiles, ScorerOptions, ScoringMachine, default_weight_option
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run

@@ -83,7 +83,7 @@ class CheckOptions:
     tokenize: str | None = tokenize_option()
     tune: bool = flag(
         "Tune weights of the list's features, too, for what that gains on held-out documents; "
-        "takes the time of tune-mert.",
+        "takes the time of tune-mert."
     )
     fix: str | None = optional_file(
         "Write a clean copy of the list to the file OUT, or of all texts into the folder "

@@ -44,7 +44,7 @@ class Converted:
     clean: bool = flag(
         "Take away what is surely no translation.\n\n"
         "Closed reasoning, a code fence, control tokens at the ends, the prompt before all texts; "
-        "bytes as <0xC3><0xA9> become characters.",
+        "bytes as <0xC3><0xA9> become characters."
     )
     n_best: int = option(
         "With --to documents: number of best documents, by total.", type=Whole(), default=1

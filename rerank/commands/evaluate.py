@@ -68,7 +68,7 @@ class EvaluatedFiles:
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
         "segments.\n\n"
         "By edit distance to the segments of the references, as mwerSegmenter does; each may "
-        "be a folder with a file for each document, named by its id.",
+        "be a folder with a file for each document, named by its id."
     )
     rivals: tuple[tuple[str, str], ...] = option(
         "Outputs of single systems that stand beside each HYP, as of decode; the best of them is "
@@ -171,7 +171,7 @@ class PrintedEvaluation:
 
     per_document: bool = flag(
         "Print a table of the documents, too, in TSV in place of that of the systems; JSON has it "
-        "always.",
+        "always."
     )
     score_only: bool = flag(
         "Print only the scores of each HYP, a line each, its metrics parted by TABs.",

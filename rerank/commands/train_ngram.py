@@ -48,7 +48,7 @@ class TrainNgramOptions:
     )
     discount_fallback: bool = flag(
         "Take the discounts 0.5, 1 and 1.5 for orders whose counts give none, as in small or "
-        "made-up texts; such a text is refused otherwise.",
+        "made-up texts; such a text is refused otherwise."
     )
     vocabulary: int | None = optional(
         "Vocabulary size: the most frequent words; the others are <unk> [default: all words].",

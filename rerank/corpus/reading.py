@@ -73,10 +73,7 @@ class ReadingOptions:
         rare=True,
     )
     clip_inf: float | None = optional(
-        "Replace infinite feature values by ±VALUE.",
-        type=WEIGHT,
-        metavar="VALUE",
-        rare=True,
+        "Replace infinite feature values by ±VALUE.", type=WEIGHT, metavar="VALUE", rare=True
     )
     missing: str = option(
         "Source lines without candidates: an empty line, an error, or the line of --source "
@@ -116,7 +113,7 @@ class DocumentOptions:
         "Document ids, one line per source sentence; or another format of `rerank list "
         "document-formats`.\n\n"
         "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, text "
-        "with blank lines between documents.",
+        "with blank lines between documents."
     )
     docs_field: str | None = optional(
         "Field of --docs that is the document id: a number from 1, or a key of JSON.",
@@ -125,9 +122,7 @@ class DocumentOptions:
         rare=True,
     )
     docs_format: str | None = optional(
-        "Format of --docs [default: by content].",
-        type=MemberName(DOCUMENT_FORMATS),
-        rare=True,
+        "Format of --docs [default: by content].", type=MemberName(DOCUMENT_FORMATS), rare=True
     )
     allow_interleaved: bool | None = option(
         "Lines of a document in --docs may stand apart.", default=None, rare=True

@@ -18,12 +18,7 @@ from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
 from rerank.files.signature import __version__
-from rerank.formats.run_records import (
-    FIRST,
-    Choice,
-    first_named,
-    read_trace,
-)
+from rerank.formats.run_records import FIRST, Choice, first_named, read_trace
 from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf

@@ -235,7 +235,7 @@ class ScorerOptions:
     agreement: bool = flag(
         "Add features of how far candidates agree with the others of their sentence.\n\n"
         "agreement, by which they are chosen without --weights, votes, consensusbleu, "
-        "consensuschrf and consensusdocbleu; those that the list has are not added.",
+        "consensuschrf and consensusdocbleu; those that the list has are not added."
     )
     defects: str | None = optional(
         "Candidates that are no translations: keep, avoid or drop them.\n\n"
@@ -487,9 +487,7 @@ class Messages:
     )
     quiet: bool = flag("Print results and errors only.", "-q", "--quiet")
     verbose: bool = flag(
-        "Print recipes, signatures and counters of the scoring engine, too.",
-        "-v",
-        rare=True,
+        "Print recipes, signatures and counters of the scoring engine, too.", "-v", rare=True
     )
 
     def announce_threads(self, threads: int | None) -> None:

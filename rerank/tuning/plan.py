@@ -336,12 +336,11 @@ class TunedWeights:
         "Weights file to write: .json (or -) or .ini (with --base, moses.ini).", type=FILE
     )
     base: str | None = optional_file(
-        "moses.ini that --out is to be, with the new weights in it.",
-        rare=True,
+        "moses.ini that --out is to be, with the new weights in it.", rare=True
     )
     start: str | None = optional_file(
         "Weights to start from, sparse ones too: moses.ini, run*.dense, weights.txt, JSON; "
-        "features it lacks begin at 0.",
+        "features it lacks begin at 0."
     )
     ranges: tuple[tuple[str, tuple[float, float]], ...] = option(
         "Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
