@@ -55,7 +55,7 @@ from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run
 from rerank.runs.search import SEARCH, Scorers, SearchOptions
 from rerank.scorers import AnyScorer
-from rerank.scorers.agreement import AGREEMENT, starts
+from rerank.scorers.agreement import AGREEMENT
 from rerank.scorers.defects import DEFECTS
 from rerank.scorers.features import counted
 from rerank.scorers.model_options import LanguageModelOption
@@ -345,20 +345,17 @@ def tune(
     opened = scoring.open(scorers or {}, lm or {}, notices)
     run = memory_run(documents, opened, sparse, PythonWarnings(), scoring.features.defects)
     sizes = [(name, len(kbest)) for name, kbest in run.read_unreported()]
-    of_systems: dict[str, Any] = {}
-    if begin is None and run.systems:
+    systems = run.systems if begin is None else {}
+    if systems or scoring.features.agreement or (begin and AGREEMENT in begin.dense):
         add_agreement(run)
-        of_systems = {"systems": run.systems, "consensus": starts(dict(plan.objective.metrics))}
-    elif scoring.features.agreement or (begin is not None and AGREEMENT in begin.dense):
-        add_agreement(run)
-    plan.check(ranges=bool(ranges), start=bool(begin or of_systems))
+    plan.check(ranges=bool(ranges), start=bool(begin or systems))
     searching = tuning_search(scoring.searching.chosen(), plan, begin)
     result = tune_documents(
         run,
         texts_of("references", references, sizes=sizes),
         plan.objective.load_metrics(),
         run.choose_search(searching, log.info),
-        features=TunedFeatures(features, begin, source, ranges, **of_systems),
+        features=TunedFeatures(features, begin, source, ranges, systems=systems),
         plan=plan,
     )
     task = result.task

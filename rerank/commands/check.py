@@ -348,7 +348,7 @@ def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
     from rerank.runs.opening import open_run
     from rerank.runs.search import SearchOptions
     from rerank.runs.tuning_set import tune_documents, tuning_search
-    from rerank.scorers.agreement import AGREEMENT, starts
+    from rerank.scorers.agreement import AGREEMENT
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import ObjectiveOptions, Plan
@@ -362,13 +362,12 @@ def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
     with open_run(lists, unheard, settings, documents=documents) as run:
         search = tuning_search(SearchOptions().chosen(), plan)
         source, systems = others.weights or "", {} if start else run.systems
-        consensus = starts(dict(plan.objective.metrics))
         tuned = tune_documents(
             run,
             documents.split(lines),
             plan.objective.load_metrics(),
             run.choose_search(search, lambda line: None),
-            features=TunedFeatures((), start, source, systems=systems, consensus=consensus),
+            features=TunedFeatures((), start, source, systems=systems),
             plan=plan,
             announce=lambda line: None,
         )

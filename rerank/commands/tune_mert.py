@@ -117,7 +117,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             metrics=[named for named in plan.objective.files if named[0] not in programs],
         ) as run:
             saved = SavedSearches(run.opened_cache())
-            features = _features(options.weights, start, run, plan)
+            features = _features(options.weights, start, run)
             search = run.choose_search(search, announce)
             if run.shard is not None:
                 _score_shard(run, search, features, inputs, options.messages)
@@ -157,11 +157,8 @@ def tune_mert(options: TuneMertOptions) -> None:
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
 
 
-def _features(
-    weights: MertWeights, start: Weights | None, run: Run[ListSource], plan: Plan
-) -> TunedFeatures:
+def _features(weights: MertWeights, start: Weights | None, run: Run[ListSource]) -> TunedFeatures:
     """The tuned features; one of the systems, or their consensus, is a start without weights."""
-    from rerank.scorers.agreement import starts
     from rerank.tuning.features import TunedFeatures
 
     return TunedFeatures(
@@ -170,7 +167,6 @@ def _features(
         display(weights.files.start or ""),
         dict(weights.files.ranges),
         systems={} if start else run.systems,
-        consensus=starts(dict(plan.objective.metrics)),
     )
 
 
