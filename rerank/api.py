@@ -12,10 +12,10 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from rerank.corpus.kbest import Document, KBest, items
 from rerank.corpus.reading import AVOID, KEEP
 from rerank.errors import ArgumentError, UsageError
 from rerank.files.lines import RereadFile
+from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.files.run_files import no_option
 from rerank.formats.run_records import Choice
@@ -61,11 +62,20 @@ from rerank.scorers.features import counted
 from rerank.scorers.model_options import LanguageModelOption
 from rerank.scorers.plugin import PluginScorer
 from rerank.tuning.plan import Plan
-from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_value
+from rerank.values import (
+    FILE,
+    METRIC_WEIGHT,
+    SEED,
+    TEXT,
+    Member,
+    Whole,
+    check_value,
+    interval_of,
+    named_values,
+)
 
 if TYPE_CHECKING:
     from decoders.result import SearchResult
-    from rerank.report.page import Report
     from rerank.report.run_report import RecordedChoices
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
@@ -132,7 +142,7 @@ class Reranker:
             result = searched if trace is None else trace.result
             counted(run.scorers, kbest, result.choices)
             texts = tuple(text.decode() for text in kbest.chosen(result.choices))
-            results.append(DocumentResult.of(name, kbest, result, texts, run.systems))
+            results.append(DocumentResult.of(name, kbest, result, texts, run.source.systems))
         run.warn()
         run.report(log.info, log.debug)
         return results
@@ -147,7 +157,7 @@ class Reranker:
                     counts = counted(run.scorers, kbest, result.choices)
                     for scorer in run.scorers:
                         counts |= scorer.explain(kbest)
-                    yield from trace.records(run.systems, counted=counts)
+                    yield from trace.records(run.source.systems, counted=counts)
 
     def _decoded(
         self, run: Run[MemoryLists]
@@ -177,7 +187,7 @@ class Reranker:
         beside: others by name, whose choices stand beside these; options: those of `rerank report`
         that are not about files, as `title="Talks"`.
         """
-        from rerank.report.page import Report
+        from rerank.report.page import render
         from rerank.report.run_report import Decoding, report_of
 
         settings, notices = settings_of(_Reporting, **options), PythonWarnings()
@@ -211,7 +221,7 @@ class Reranker:
             score_files=score_files,
             announce=log.info,
         )
-        return Report.of(result)
+        return Report(render(result), result.to_dict())
 
     def _recorded(self, name: str, documents: Iterable[Document]) -> RecordedChoices:
         """The choices as a report takes them, under a name for messages."""
@@ -285,8 +295,8 @@ def read(
     side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
     of `rerank decode`.
     """
-    side = _by_name("side", "files of side information", side or {})
-    outputs = tuple(_by_name("systems", "files of outputs", systems or {}).items())
+    side = named_values("side", "files of side information", side or {})
+    outputs = tuple(named_values("systems", "files of outputs", systems or {}).items())
     check_kinds(side)
     for name, path in (*side.items(), *outputs):
         check_value(f"file of {name!r}", FILE, path)
@@ -333,8 +343,8 @@ def tune(
 
     settings = _settings(_Tuning, search, {**options, "objective": _objective(objective)})
     scoring, plan, notices = settings.scoring, settings.plan, PythonWarnings()
-    ranges = _by_name("range", "the ranges of weights", range or {})
-    ranges = {name: _interval(f"range of {name!r}", ends) for name, ends in ranges.items()}
+    ranges = named_values("range", "the ranges of weights", range or {})
+    ranges = {name: interval_of(f"range of {name!r}", ends) for name, ends in ranges.items()}
     for name in items("features", "a list of names", features):
         check_value("features", TEXT, name)
     begin, source = None, display(start) if isinstance(start, str | Path) else "start"
@@ -345,7 +355,7 @@ def tune(
     opened = scoring.open(scorers or {}, lm or {}, notices)
     run = memory_run(documents, opened, sparse, PythonWarnings(), scoring.features.defects)
     sizes = [(name, len(kbest)) for name, kbest in run.read_unreported()]
-    systems = run.systems if begin is None else {}
+    systems = run.source.systems if begin is None else {}
     if systems or scoring.features.agreement or (begin and AGREEMENT in begin.dense):
         add_agreement(run)
     plan.check(ranges=bool(ranges), start=bool(begin or systems))
@@ -393,7 +403,7 @@ def evaluate(
     from rerank.report.comparison import evaluate as judge
     from rerank.report.measures import METRIC
 
-    systems = _by_name("systems", "the texts of each system", systems)
+    systems = named_values("systems", "the texts of each system", systems)
     if not systems:
         raise ArgumentError("systems: expected the texts of at least one system, found none")
     check_value("seed", SEED, seed)
@@ -424,6 +434,24 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True)
+class Report:
+    """The page of a decoding, and its numbers, as `rerank report --format json` has them."""
+
+    page: str = field(repr=False)
+    numbers: Mapping[str, Any] = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page, a file that any browser opens."""
+        with atomic(path) as file:
+            file.write(self.page.encode())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, whose script cannot reach the notebook."""
+        frame = '<iframe sandbox="allow-scripts" style="width: 100%; height: 40em" srcdoc="'
+        return f'{frame}{escape(self.page)}"></iframe>'
+
+
 def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
     """Weights from any of the forms that `Reranker` takes."""
     if isinstance(value, str | Path):
@@ -433,18 +461,11 @@ def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     elif isinstance(value, Mapping) and isinstance(value.get("weights"), Mapping):  # of a file
         weights = weights_from_lines([json.dumps(value).encode()], notices, source="weights")
     else:
-        named = _by_name("weights", "the weights of features, or a weights file", value)
+        named = named_values("weights", "the weights of features, or a weights file", value)
         weights = Weights({name: _numbers(f"weight of {name!r}", w) for name, w in named.items()})
-    others = _by_name("sparse", "the weights of sparse features", sparse)
+    others = named_values("sparse", "the weights of sparse features", sparse)
     added = {name: _numbers(f"weight of {name!r}", w, 1)[0] for name, w in others.items()}
     return replace(weights, sparse={**weights.sparse, **added})
-
-
-def _by_name(argument: str, what: str, value: object) -> Mapping[str, Any]:
-    """An argument that gives values by name; ArgumentError, a TypeError, for something else."""
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return value
-    raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", value)
 
 
 def _objective(value: object) -> tuple[tuple[str, float], ...] | None:
@@ -452,22 +473,10 @@ def _objective(value: object) -> tuple[tuple[str, float], ...] | None:
     if value is None:
         return None
     named = {value: 1.0} if isinstance(value, str) else value
-    named = _by_name("objective", "a metric, or the weights of metrics", named)
+    named = named_values("objective", "a metric, or the weights of metrics", named)
     for name, weight in named.items():
         check_value(f"weight of {name!r}", METRIC_WEIGHT, weight)
     return tuple((name, float(weight)) for name, weight in named.items())
-
-
-def _interval(what: str, value: Any) -> tuple[float, float]:
-    """The least and the greatest weight; ArgumentError for something else."""
-    with suppress(TypeError, ValueError):
-        low, high = value
-        least = -math.inf if low is None else float(low)
-        greatest = math.inf if high is None else float(high)
-        if least <= greatest:
-            return least, greatest
-    expected = "the least weight and the greatest, None where there is no limit, as (0, None)"
-    raise ArgumentError.of(what, expected, value)
 
 
 def _numbers(what: str, value: object, most: int | None = None) -> tuple[float, ...]:
@@ -518,8 +527,8 @@ class _Scoring:
 
         provenance: of weights, which say what was chosen for the models when they were tuned.
         """
-        scorers = _by_name("scorers", "functions or objects that score", scorers)
-        lm = _by_name("lm", "folders of language models", lm)
+        scorers = named_values("scorers", "functions or objects that score", scorers)
+        lm = named_values("lm", "folders of language models", lm)
         named = [
             model if isinstance(model, LanguageModelOption) else LanguageModelOption.of(name, model)
             for name, model in lm.items()

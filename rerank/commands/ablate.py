@@ -209,7 +209,7 @@ def _evaluation(
     from rerank.formats.run_records import first_named
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
 
-    names = {FIRST: first_named(next(iter(run.systems.values()), None))}
+    names = {FIRST: first_named(next(iter(run.source.systems.values()), None))}
     texts = [SystemText(names.get(row, row), of_row) for row, of_row in lines.items() if of_row]
     result = evaluate(
         run.source.documents,

@@ -361,7 +361,7 @@ def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
     settings = settings.with_agreement() if lists.made and start is None else settings
     with open_run(lists, unheard, settings, documents=documents) as run:
         search = tuning_search(SearchOptions().chosen(), plan)
-        source, systems = others.weights or "", {} if start else run.systems
+        source, systems = others.weights or "", {} if start else run.source.systems
         tuned = tune_documents(
             run,
             documents.split(lines),

@@ -226,7 +226,9 @@ def _open(
         sources=output.table is not None,  # which it shows
     ) as run:
         if not (weighted or search.uniform) and run.has_scores():
-            names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
+            names = (
+                " or ".join(display(path) for _, path in run.source.lists.merged) or run.source.name
+            )
             if not options.run.scorers.agreement:
                 raise UsageError(
                     f"Missing option '--weights': {names} has scores, which nothing but weights "
@@ -269,7 +271,7 @@ def _is_approximate(run: Run[ListSource], model: LinearModel, announce: Printer)
     """Whether a feature is approximate, so that no search proves a path best; which is said."""
     from rerank.scorers.agreement import DOCUMENT_BLEU
 
-    if not (run.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ()))):
+    if not (run.source.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ()))):
         return False
     announce(
         f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no change "
@@ -324,8 +326,8 @@ class _Writer:
         if table is not None:
             merged = {name for name, _ in run.source.lists.merged}
             self.rows = ReviewRows(
-                engines=[name for name in run.systems.values() if name not in merged],
-                labels=labels_of(run.systems, [model.name for model in run.kinds.models]),
+                engines=[name for name in run.source.systems.values() if name not in merged],
+                labels=labels_of(run.source.systems, [model.name for model in run.kinds.models]),
                 sources=SOURCE in run.source.kinds,
                 terms=run.kinds.glossary is not None,
                 by_utility=search.method == "mbr",
@@ -354,7 +356,7 @@ class _Writer:
                 )
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
-        self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
+        self.results.append(DocumentResult.of(name, kbest, result, systems=run.source.systems))
 
     def _explained(
         self,
@@ -383,7 +385,7 @@ class _Writer:
                 trace = trace.with_totals_alone(run.scorers)
                 lists = [name for name, _ in run.source.lists.merged]
                 agreement = trace.agreement() if "table" in self.files else repeat(None)
-                records = trace.records(run.systems, lists, counts, self.stated)
+                records = trace.records(run.source.systems, lists, counts, self.stated)
                 for record, value in zip(records, agreement, strict=False):
                     if "trace" in self.files:
                         first, self.entries = self.entries, {}

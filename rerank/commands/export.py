@@ -82,8 +82,8 @@ def export(options: ExportOptions, notices: Notices) -> str:
         raise UsageError("--to pearmut: expected two texts to compare, found one; add NAME=FILE")
     if options.to != PEARMUT and options.source is not None:
         raise UsageError("--source: seen by annotators of --to pearmut alone; give that, too")
-    source = [options.source] if options.source else []
-    inputs = InputFiles([docs, *(path for _, path in texts), *source])
+    files = [docs, *(path for _, path in texts), options.source]
+    inputs = InputFiles([path for path in files if path is not None])
     documents = documents_of_file(docs, notices)
     lines = {
         name: read_translation(path, documents, notices, model=str(docs)) for name, path in texts
@@ -91,11 +91,10 @@ def export(options: ExportOptions, notices: Notices) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
     with scratch_folder(target) as new:
         if options.to == PEARMUT:
-            read = [
-                read_translation(path, documents, notices, model=str(docs), role="source")
-                for path in source
-            ]
-            number = _write_campaign(new, options, documents, lines, next(iter(read), None))
+            sources = None
+            if (path := options.source) is not None:
+                sources = read_translation(path, documents, notices, model=str(docs), role="source")
+            number = _write_campaign(new, options, documents, lines, sources)
         else:
             number = _write_files(new, documents, lines)
         inputs.check()

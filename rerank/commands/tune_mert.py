@@ -166,7 +166,7 @@ def _features(weights: MertWeights, start: Weights | None, run: Run[ListSource])
         start,
         display(weights.files.start or ""),
         dict(weights.files.ranges),
-        systems={} if start else run.systems,
+        systems={} if start else run.source.systems,
     )
 
 

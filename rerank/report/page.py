@@ -12,15 +12,11 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, partial
-from html import escape
 from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rerank.errors import visible
-from rerank.files.outputs import atomic
 from rerank.metrics.significance import MIXED, SIGNIFICANT, answer, p_text
 from rerank.report.evaluation import NAMES, MetricScore
 from rerank.report.explanation import word_runs
@@ -52,29 +48,6 @@ def _template() -> Template:
     environment.globals.update(runs=_runs, marked=marked, sign=sign, direction=direction)
     environment.globals.update(names=NAMES, significant=SIGNIFICANT, least=LEAST, mixed=MIXED)
     return environment.get_template("report.html")
-
-
-@dataclass(frozen=True)
-class Report:
-    """The page of a decoding, and its numbers, as `rerank report --format json` has them."""
-
-    page: str = field(repr=False)
-    numbers: Mapping[str, Any] = field(repr=False)
-
-    @classmethod
-    def of(cls, report: RunReport) -> Report:
-        """The page of a report."""
-        return cls(render(report), report.to_dict())
-
-    def save(self, path: str | Path) -> None:
-        """Write the page, a file that any browser opens."""
-        with atomic(path) as file:
-            file.write(self.page.encode())
-
-    def _repr_html_(self) -> str:
-        """The page in a frame of its own, whose script cannot reach the notebook."""
-        frame = '<iframe sandbox="allow-scripts" style="width: 100%; height: 40em" srcdoc="'
-        return f'{frame}{escape(self.page)}"></iframe>'
 
 
 def render(report: RunReport) -> str:

@@ -341,9 +341,10 @@ def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool =
         if AGREEMENT in column_names(kbest.labels) and not run.options.scorers.agreement:
             return
     counted = None
-    if run.systems and not merged:
-        counted = agreement_of_systems((kbest for _, kbest in run.read_unreported()), run.systems)
-    run.kinds.agreement = Agreement(run.systems, counted)
+    systems = run.source.systems
+    if systems and not merged:
+        counted = agreement_of_systems((kbest for _, kbest in run.read_unreported()), systems)
+    run.kinds.agreement = Agreement(systems, counted)
     if line := run.kinds.agreement.choose(kbest for _, kbest in run.read_unreported()):
         announce(line)
 

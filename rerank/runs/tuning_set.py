@@ -72,10 +72,10 @@ def read_set(
         if group := tuple(scored for _, _, scored, _ in batch.documents if scored is not None):
             groups.append(group)
     if not groups:
-        raise InputError("expected candidates to tune on, found none", source=run.name)
+        raise InputError("expected candidates to tune on, found none", source=run.source.name)
     texts, numbers, targets = zip(*firsts, strict=True)
     note_differences(
-        {run.name: texts},
+        {run.source.name: texts},
         [line for group in targets for line in group],
         run.notices,
         numbers=numbers,
@@ -167,14 +167,14 @@ def start_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
     if task.features.derived:
         made["start"] = task.features.source
     if task.features.systems:
-        made["systems"] = values_of_systems(run.systems, task.corpus, task.free_objective)
-        made["indicators"] = {name: label for label, name in run.systems.items()}
+        made["systems"] = values_of_systems(run.source.systems, task.corpus, task.free_objective)
+        made["indicators"] = {name: label for label, name in run.source.systems.items()}
     return made
 
 
 def verdict_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
     """Entries of a weights file about what the weights are worth: in words, beside systems."""
-    line, beside_systems = result.verdict(run.systems)
+    line, beside_systems = result.verdict(run.source.systems)
     use, full = ModelUse(run.scorers, run.kinds.models), result.task.full(result.weights)
     for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
         use.add(document, choices, full)
