@@ -19,7 +19,7 @@ from html import escape
 from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 import numpy as np
@@ -31,20 +31,11 @@ from rerank.errors import ArgumentError, UsageError
 from rerank.files.lines import RereadFile
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
-from rerank.files.run_files import no_option
 from rerank.formats.run_records import Choice
 from rerank.formats.weight_files import read_weights, weights_from_lines
 from rerank.formats.weights import Weights
 from rerank.notices import Notices, log
-from rerank.options import (
-    KeywordErrors,
-    PythonWarnings,
-    keywords,
-    option,
-    part,
-    record,
-    settings_of,
-)
+from rerank.options import KeywordErrors, PythonWarnings, option, part, record, settings_of
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
 from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
@@ -54,7 +45,7 @@ from rerank.runs.opening import InputCopies, add_agreement, check_scorers, open_
 from rerank.runs.options import ListFiles, ScorerOptions, ScoringMachine, default_weight_option
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run
-from rerank.runs.search import SEARCH, Scorers, SearchOptions
+from rerank.runs.search import Scorers, SearchOptions, settings_with_search
 from rerank.scorers import AnyScorer
 from rerank.scorers.agreement import AGREEMENT
 from rerank.scorers.defects import DEFECTS
@@ -67,7 +58,6 @@ from rerank.values import (
     METRIC_WEIGHT,
     SEED,
     TEXT,
-    Member,
     Whole,
     check_value,
     interval_of,
@@ -80,7 +70,6 @@ if TYPE_CHECKING:
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
-Settings = TypeVar("Settings")
 References = Sequence[Sequence[str | Sequence[str]] | Document]
 _OBJECTS = {"lm", "scores", "pair_scores", "ngram", "scorer", *SIDE_INFORMATION}  # in Python
 
@@ -108,7 +97,7 @@ class Reranker:
         search: str = "auto",
         **options: Any,
     ) -> None:
-        settings, notices = _settings(_Decoding, search, options), PythonWarnings()
+        settings, notices = settings_with_search(_Decoding, search, options), PythonWarnings()
         scoring, default = settings.scoring, settings.default_weight
         chosen = scoring.searching.chosen().listing(settings.n_best)
         name = display(weights) if isinstance(weights, str | Path) else "weights"
@@ -341,7 +330,9 @@ def tune(
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
 
-    settings = _settings(_Tuning, search, {**options, "objective": _objective(objective)})
+    settings = settings_with_search(
+        _Tuning, search, {**options, "objective": _objective(objective)}
+    )
     scoring, plan, notices = settings.scoring, settings.plan, PythonWarnings()
     ranges = named_values("range", "the ranges of weights", range or {})
     ranges = {name: interval_of(f"range of {name!r}", ends) for name, ends in ranges.items()}
@@ -487,25 +478,6 @@ def _numbers(what: str, value: object, most: int | None = None) -> tuple[float, 
             return tuple(array.tolist())
     expected = "a finite number" if most == 1 else "a finite number, or a list of them"
     raise ArgumentError.of(what, expected, value)
-
-
-def _settings(kind: type[Settings], search: str, options: Mapping[str, Any]) -> Settings:
-    """A record of options by their names in the shell, beside the keys of searches.
-
-    ArgumentError, a TypeError, for an unknown option or a value of another type.
-    """
-    keys = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
-    known = sorted({*keys, *keywords(kind)} - {"search"})
-    for name, value in options.items():
-        if name not in known:
-            raise ArgumentError(no_option(name, known))
-        if name in keys and value is not None:
-            check_value(name, keys[name].type, value)
-    check_value("search", SEARCH, search)
-    member = SEARCH.convert(search, None, None)
-    of_search = {keys[name].field: value for name, value in options.items() if name in keys}
-    others = {name: value for name, value in options.items() if name not in keys}
-    return settings_of(kind, search=Member(member.kind, {**member.settings, **of_search}), **others)
 
 
 @record
