@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rerank.corpus.documents import DocumentFile
 from rerank.corpus.reading import AS_SOURCE, tokenize_option
 from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
@@ -439,8 +440,6 @@ def _clean(
 
 def _in_copies(lists: Lists, copies: Mapping[FilePath, Path]) -> Lists:
     """The lists with the copies of the files beside them, where there are copies."""
-    from rerank.corpus.documents import DocumentFile
-
     docs = None if lists.docs is None else copies.get(lists.docs, lists.docs)
     if isinstance(lists.docs, DocumentFile) and docs is not None:
         docs = replace(lists.docs, path=docs)

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rerank.corpus.documents import Documents
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.files.outputs import atomic, check_folder, check_matplotlib, check_outputs, to_json
 from rerank.files.paths import FilePath, display, file_of
+from rerank.files.run_files import command_line
+from rerank.files.signature import file_entry
+from rerank.formats.document_files import chosen_documents
+from rerank.formats.run_records import is_trace, read_summary, read_trace
 from rerank.notices import Notices
 from rerank.options import Command, option, optional_file, part, record
 from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page, tokenizer_of
@@ -18,7 +23,6 @@ from rerank.tuning.plan import refuse_repeated
 from rerank.values import FILE, Pair
 
 if TYPE_CHECKING:
-    from rerank.corpus.documents import Documents
     from rerank.report.run_report import Decoding, References, RunReport
 
 
@@ -114,9 +118,6 @@ def _report(options: ReportOptions, notices: Notices) -> RunReport:
 
     Memory: the chosen texts of the corpus, and what is shown.
     """
-    from rerank.files.run_files import command_line
-    from rerank.files.signature import file_entry
-    from rerank.formats.run_records import read_summary, read_trace
     from rerank.formats.translations import read_translation
     from rerank.formats.weight_files import read_weights
     from rerank.formats.weights import Weights
@@ -167,9 +168,6 @@ def _report(options: ReportOptions, notices: Notices) -> RunReport:
 
 def _documents(options: ReportOptions, notices: Notices) -> tuple[Documents, References]:
     """Documents and the references of their sentences; without references, those of the trace."""
-    from rerank.corpus.documents import Documents
-    from rerank.formats.document_files import chosen_documents
-    from rerank.formats.run_records import read_trace
     from rerank.formats.translations import read_with_documents
 
     described, trace = options.texts, options.decoding.trace
@@ -191,7 +189,6 @@ def _decoding(
     files: DecodingFiles, documents: Documents, references: References, notices: Notices
 ) -> Decoding:
     """The decoding of files, with the texts from which its baseline is taken."""
-    from rerank.formats.run_records import is_trace
     from rerank.formats.translations import read_translation
     from rerank.report.run_report import Decoding, RecordedChoices
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from rerank.corpus.documents import DocumentFile
 from rerank.errors import UsageError
+from rerank.files.encoding import Encoding
+from rerank.files.paths import FilePath
 from rerank.options import option, optional, optional_file, record
 from rerank.registry import DOCUMENT_FORMATS
 from rerank.values import MOST_LINES, TEXT, WEIGHT, EncodingName, MemberName, Whole
-
-if TYPE_CHECKING:
-    from rerank.files.encoding import Encoding
-    from rerank.files.paths import FilePath
 
 AS_EMPTY, AS_ERROR, AS_SOURCE = "empty", "error", "source"  # of `--missing`
 AS_IT_IS, AS_NFC = "none", "nfc"  # of `--normalize`
@@ -95,8 +94,6 @@ class ReadingOptions:
     @property
     def encoded(self) -> Encoding:
         """The encoding of the lists."""
-        from rerank.files.encoding import Encoding
-
         return Encoding(self.encoding, self.encoding_errors == "replace")
 
     @property
@@ -142,8 +139,6 @@ class DocumentOptions:
     @property
     def file(self) -> FilePath | None:
         """The file of documents, with what is said of it."""
-        from rerank.corpus.documents import DocumentFile
-
         said = self.docs_field, self.docs_format, self.allow_interleaved
         if self.docs is None or said == (None, None, None):
             return self.docs

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label, column_names, decoder_names
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged, scale_line, weight_line
 from rerank.formats.run_records import FIRST
@@ -122,8 +123,6 @@ def write_weights(
     provenance (`rerank.formats.moses_ini.merged`). RerankError for an `.ini` of weights that keep
     the first candidates.
     """
-    from rerank.files.outputs import atomic
-
     kind = kind_of(path, merged=base is not None)
     if weights.keep_first and kind != ".json":
         raise RerankError(

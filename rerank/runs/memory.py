@@ -87,7 +87,9 @@ class MemoryLists(Source):
     def read(self, notices: Notices, store: ArrayStore = IN_MEMORY) -> Iterator[NamedLists]:
         """Each document in order, with the features of the first one that has candidates."""
         labels: Sequence[Label] = ()
-        for document in map(_checked, self.documents):
+        for document in self.documents:
+            if not isinstance(document, Document):
+                raise ArgumentError.of("documents", _DOCUMENTS, document)
             kbest = document.kbest
             if kbest is None:
                 kbest = KBest.of(
@@ -130,13 +132,6 @@ def _of_all_systems(kbest: KBest, labels: Collection[str]) -> KBest:
     np.maximum.at(dense, (firsts[:, None], columns), kbest.dense[:, columns])
     dense[:, columns] = dense[firsts[:, None], columns]
     return replace(kbest, dense=dense)
-
-
-def _checked(document: object) -> Document:
-    """The document; ArgumentError for something else."""
-    if isinstance(document, Document):
-        return document
-    raise ArgumentError.of("documents", _DOCUMENTS, document)
 
 
 def check_kinds(side: Mapping[str, Any]) -> None:
@@ -214,15 +209,8 @@ def texts_of(
 
     documents = [*items(place, "a list of documents", value)]
     if ids := ids_of(documents):
-        named = dict(zip(ids, (document.texts for document in documents), strict=True))
-        if len(named) < len(ids):
-            twice = next(name for name in ids if ids.count(name) > 1)
-            raise ArgumentError(
-                f"{place}: expected documents of different ids, found {twice!r} twice"
-            )
         known = ids if sizes is None else [name for name, _ in sizes]
-        if lacking := [name for name in known if name not in named]:
-            raise ArgumentError(f"{place}: expected those of document {lacking[0]!r}, found none")
+        named = _by_id(place, documents, known)
         if what == "references" and (more := [name for name in ids if name not in known]):
             raise ArgumentError(f"documents: expected those of document {more[0]!r}, found none")
         documents = [named[name] for name in known]
@@ -245,6 +233,18 @@ def texts_of(
                 f"{place}, document {name!r}: {expected}, found those of {len(document)}"
             )
     return texts
+
+
+def _by_id(place: str, documents: Sequence[Any], known: Sequence[str]) -> dict[str, Any]:
+    """Texts of documents by their ids; ArgumentError for an id twice, or none of a known one."""
+    named = {document.id: document.texts for document in documents}
+    if len(named) < len(documents):
+        ids = [document.id for document in documents]
+        twice = next(name for name in ids if ids.count(name) > 1)
+        raise ArgumentError(f"{place}: expected documents of different ids, found {twice!r} twice")
+    if lacking := [name for name in known if name not in named]:
+        raise ArgumentError(f"{place}: expected those of document {lacking[0]!r}, found none")
+    return named
 
 
 def ids_of(documents: Any) -> list[str] | None:

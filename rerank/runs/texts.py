@@ -19,6 +19,7 @@ import click
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import flag, option, optional, record
 from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
-    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import Files
     from rerank.scorers.text_models import EvaluationText
 
@@ -333,7 +333,6 @@ def read_text(
 
 def evaluation_text(path: FilePath, documents: str, notices: Notices) -> EvaluationText:
     """A text that models are evaluated on, whose documents are parted as `documents` says."""
-    from rerank.formats.plain_texts import RunningText
     from rerank.scorers.text_models import EvaluationText
 
     words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
@@ -370,7 +369,6 @@ def interned(
 
     from lm.corpus import Corpus, intern
     from lm.side_information import LABELS, NUMBERS, SentenceNumbers, SideText
-    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import sentence_number
 
     if kind in NUMBERS:

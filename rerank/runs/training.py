@@ -11,6 +11,7 @@ import click
 
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Given, flag, of_dataclass, option, optional, optional_file, part, record
 from rerank.registry import MODELS, attribute
@@ -25,6 +26,7 @@ from rerank.runs.texts import (
     tokenizer_files,
     with_side,
 )
+from rerank.scorers.models import open_model
 from rerank.values import FILE, FOLDER, MemberName
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from lm.model import DocumentLM
     from lm.training.processes import Processes
     from lm.vocabulary import Vocabulary
-    from rerank.formats.plain_texts import RunningText
 
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
@@ -247,7 +248,6 @@ def training_texts(
     from lm.composition import fact, load
     from lm.corpus import in_reading_order, renumber
     from rerank.corpus.preparation import note_preparation
-    from rerank.formats.plain_texts import RunningText
 
     (train, valid), chosen = files, options.texts
     documents, across = chosen.documents, chosen.across_documents
@@ -285,8 +285,6 @@ def _read_training(
     options: TextOptions, train: TextFiles, notices: Notices
 ) -> tuple[RunningText, list[bytes], Corpus]:
     """The training text, its distinct words, and the corpus in their indices."""
-    from rerank.formats.plain_texts import RunningText
-
     text = RunningText(train.text, "training", options.documents, options.unknown_word)
     words, raw = read_text(text, notices, across=options.across_documents)
     if options.unknown_word is not None and options.unknown_word not in words:
@@ -345,8 +343,6 @@ class Beginning(NamedTuple):
 
 def model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
     """The model of --from; UsageError if it reads in another direction."""
-    from rerank.scorers.models import open_model
-
     folder = options.choice.begin
     if folder is None:
         return None
@@ -396,7 +392,6 @@ def source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedMod
     """
     from lm.composition import load
     from lm.contexts.document import DocumentRecurrence
-    from rerank.scorers.models import open_model
 
     folder, name = options.choice.source_lm, options.choice.model
     if folder is None:

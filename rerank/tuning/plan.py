@@ -15,6 +15,7 @@ import click
 from rerank.corpus.reading import tokenize_option
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
+from rerank.files.signature import run_entries
 from rerank.options import option, optional, optional_file, part, record
 from rerank.registry import ESTIMATORS, METRICS
 from rerank.tuning.tuners import ALGORITHMS, MERT
@@ -313,8 +314,6 @@ class Plan:
 
     def entries(self, objective: str, files: Sequence[FilePath]) -> dict[str, object]:
         """Entries of every weights file about its making: command, inputs, tuner, seed."""
-        from rerank.files.signature import run_entries
-
         settings = self.settings
         starts = {"random_starts": settings.random_starts} if self.algorithm == MERT else {}
         return {
