@@ -39,6 +39,9 @@ from rerank.formats.translations import (
 )
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
+from rerank.metrics.bleu import Bleu, corpus_bleu
+from rerank.metrics.embeddings import note_elsewhere
+from rerank.metrics.ngrams import Texts
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.systems import SystemLists
 from rerank.scorers import TOTAL
@@ -201,9 +204,6 @@ class ListSurvey:
 
     def _count_choices(self, kbest: KBest, targets: Sequence[Sequence[bytes]]) -> None:
         """Statistics of the choices from a document's lists. O(bytes + T K²) time, K ≤ 30."""
-        from rerank.metrics.bleu import Bleu, corpus_bleu
-        from rerank.metrics.ngrams import Texts
-
         texts = Texts.of_lists(kbest)
         rows = Bleu(self.tokenize).statistics(texts, targets)
         bleu = corpus_bleu(rows, effective_order=True)
@@ -238,8 +238,6 @@ class ListSurvey:
 
     def _bleu(self) -> BleuScores:
         """BLEU of the choices; warns where texts differ from references in more, or not at all."""
-        from rerank.metrics.bleu import Bleu, corpus_bleu
-
         targets = self._references[: len(self._firsts)]
         note_differences(
             {self.name: self._firsts},
@@ -410,8 +408,6 @@ def examine(
     embeddings: whether candidates are compared with the source by `rerank.metrics.embeddings`.
     Memory: a document, the first candidates and the references.
     """
-    from rerank.metrics.embeddings import note_elsewhere
-
     findings = Findings()
     totals = WeightedTotals(weights, models, findings)
     documents, known = documents_of_run(source, references, findings)

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
 from rerank.files.lines import is_pipe
+from rerank.files.outputs import check_outputs, to_json
 from rerank.files.paths import FilePath, display
+from rerank.files.signature import run_entries
+from rerank.files.terminal import say
+from rerank.formats.review_tables import TableWriter, check_table, table_writer
+from rerank.formats.run_records import Choice, to_line
 from rerank.options import Command, flag, option, optional_file, part, record
+from rerank.report.explanation import ReviewRows, labels_of
 from rerank.runs.options import Messages, RunOptions, ScorerOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE, Whole
@@ -24,10 +30,7 @@ if TYPE_CHECKING:
 
     from decoders.result import SearchResult
     from rerank.corpus.kbest import KBest
-    from rerank.formats.review_tables import TableWriter
-    from rerank.formats.run_records import Choice
     from rerank.notices import Notices, Printer
-    from rerank.report.explanation import ReviewRows
     from rerank.runs.lists import Lists, ListSource
     from rerank.runs.results import CorpusResult, DocumentResult
     from rerank.runs.run import DecodedDocument, LinearModel, Run
@@ -117,8 +120,6 @@ class DecodingOutput:
                 "--n-best: the summary lists the paths of a document; give --summary FILE"
             )
         if self.table is not None:
-            from rerank.formats.review_tables import check_table
-
             check_table(self.table)
 
     @property
@@ -149,8 +150,6 @@ def decode(options: DecodeOptions) -> None:
       rerank decode --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --out test.out
     """
-    from rerank.files.outputs import check_outputs
-    from rerank.files.terminal import say
     from rerank.runs.distribution import announce_work, outputs, share_scores
 
     weights, output, messages = options.weights, options.output, options.messages
@@ -313,10 +312,7 @@ class _Writer:
 
     def state(self, search: Search, weights: FilePath | None, table: FilePath | None) -> None:
         """Begin the table, and keep what it and traces state of the run and of scorers."""
-        from rerank.files.signature import run_entries
-        from rerank.formats.review_tables import table_writer
         from rerank.formats.translations import SOURCE
-        from rerank.report.explanation import ReviewRows, labels_of
 
         run, files = self.run, self.files
         self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}
@@ -369,7 +365,6 @@ class _Writer:
 
         Of each sentence with candidates its choice, score and agreement, by number.
         """
-        from rerank.formats.run_records import Choice, to_line
         from rerank.runs.results import Trace
         from rerank.scorers.features import counted
 
@@ -430,8 +425,6 @@ class _Writer:
 
     def summarise(self, result: CorpusResult) -> None:
         """Write the summary, if it is asked for."""
-        from rerank.files.outputs import to_json
-
         if "summary" in self.files:
             summary = result.to_dict() | self.agreement.to_dict() | self.run.kinds.summary()
             self.files["summary"].write(to_json(summary))

@@ -394,19 +394,9 @@ def contrastive(options: ContrastiveOptions, notices: Notices) -> ContrastiveRep
             raise UsageError(f"{name}: given {n} times; give it once")
     items, groups = _items(options.files, notices)
     place = display(options.files[0])
-    contexts = [(item.context, item.source[:-1]) for item in items]
-    others = contexts_of_others(contexts, np.random.default_rng(options.seed))
-    if others is None:
+    texts, sources = _conditions(items, options.seed)
+    if len(texts[0]) < len(CONDITIONS):
         notices.add("condition-left-out", source=place)
-    of_others = [[]] * len(items) if others is None else [[items[k]] for k in others]
-    texts = [
-        [item.context, (), *(other.context for other in another)]
-        for item, another in zip(items, of_others, strict=True)
-    ]
-    sources = [
-        [item.source, item.source[-1:], *((*o.source[:-1], *item.source[-1:]) for o in another)]
-        for item, another in zip(items, of_others, strict=True)
-    ]
     variants = [(item.right, *item.wrong) for item in items]
     named, on = {str(lm): lm for lm in options.lms}, options.machine
     models = open_text_models(named, open_forward_model, on.device, on.threads)
@@ -431,6 +421,24 @@ def contrastive(options: ContrastiveOptions, notices: Notices) -> ContrastiveRep
             for name, rows in groups.items()
         ]
     return ContrastiveReport(accuracies, len(items), options.seed)
+
+
+def _conditions(items: Sequence[ContrastiveItem], seed: int) -> tuple[list[Any], list[Any]]:
+    """Sentences before each item in each condition, and their sources and that of the item.
+
+    Without the last condition where items have no others whose contexts they could take.
+    """
+    import numpy as np
+
+    contexts = [(item.context, item.source[:-1]) for item in items]
+    others = contexts_of_others(contexts, np.random.default_rng(seed))
+    of_others = [[]] * len(items) if others is None else [[contexts[k]] for k in others]
+    texts, sources = [], []
+    for item, other in zip(items, of_others, strict=True):
+        texts.append([item.context, (), *(before for before, _ in other)])
+        last = item.source[-1:]
+        sources.append([item.source, last, *((*source, *last) for _, source in other)])
+    return texts, sources
 
 
 def contexts_of_others(

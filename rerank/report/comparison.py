@@ -20,6 +20,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
+from rerank.formats.weight_files import read_weights
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -366,8 +367,6 @@ def _scores_of_files(
 
 def tuning_of(weights: str | None, notices: Notices) -> Mapping[str, object]:
     """Provenance of weights, empty without them; InputError where it names no objective."""
-    from rerank.formats.weight_files import read_weights
-
     if weights is None:
         return {}
     made = read_weights(weights, notices).provenance

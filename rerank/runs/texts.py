@@ -19,6 +19,7 @@ import click
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.document_files import documents_of_file
 from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import flag, option, optional, record
@@ -344,8 +345,6 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
 
     docs: as beside k-best lists, with a line for each line of the text.
     """
-    from rerank.formats.document_files import documents_of_file
-
     documents = documents_of_file(docs, notices)
     if documents.n_sentences != n_lines:
         raise InputError(
