@@ -38,7 +38,7 @@ from rerank.notices import Notices, log
 from rerank.options import KeywordErrors, PythonWarnings, option, part, record, settings_of
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
-from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
+from rerank.report.measures import METRIC, NOT_REPORTED, SYSTEMS, MeasureOptions, Page
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.memory import MemoryLists, check_kinds, ids_of, memory_run, texts_of
 from rerank.runs.opening import InputCopies, add_agreement, check_scorers, open_scorers, open_source
@@ -392,7 +392,6 @@ def evaluate(
     """
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
-    from rerank.report.measures import METRIC
 
     systems = named_values("systems", "the texts of each system", systems)
     if not systems:

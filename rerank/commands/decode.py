@@ -16,7 +16,6 @@ from rerank.files.terminal import say
 from rerank.formats.review_tables import TableWriter, check_table, table_writer
 from rerank.formats.run_records import Choice, to_line
 from rerank.options import Command, flag, option, optional_file, part, record
-from rerank.report.explanation import ReviewRows, labels_of
 from rerank.runs.options import Messages, RunOptions, ScorerOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE, Whole
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from decoders.result import SearchResult
     from rerank.corpus.kbest import KBest
     from rerank.notices import Notices, Printer
+    from rerank.report.explanation import ReviewRows
     from rerank.runs.lists import Lists, ListSource
     from rerank.runs.results import CorpusResult, DocumentResult
     from rerank.runs.run import DecodedDocument, LinearModel, Run
@@ -313,6 +313,7 @@ class _Writer:
     def state(self, search: Search, weights: FilePath | None, table: FilePath | None) -> None:
         """Begin the table, and keep what it and traces state of the run and of scorers."""
         from rerank.formats.translations import SOURCE
+        from rerank.report.explanation import ReviewRows, labels_of
 
         run, files = self.run, self.files
         self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}

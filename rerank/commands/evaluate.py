@@ -15,7 +15,7 @@ from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.files.terminal import show, width
-from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
+from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files, segments_of
 from rerank.notices import Notices
 from rerank.options import Command, argument, flag, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS
@@ -333,7 +333,6 @@ def _read_texts(
 
     model: what has the documents, in messages.
     """
-    from rerank.formats.document_files import segments_of
     from rerank.formats.translations import read_systems, read_translation
     from rerank.report.comparison import EvaluatedTexts, SystemText
 

@@ -29,6 +29,7 @@ from rerank.runs.texts import (
     sentences_of,
 )
 from rerank.scorers.model_options import HUGGING_FACE
+from rerank.scorers.models import broken_models, open_for_texts, open_model
 from rerank.table import Column, Table
 from rerank.values import FILE, FOLDER, PART
 
@@ -296,7 +297,6 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.side_information import information_of
     from lm.subwords import SubwordVocabulary
     from rerank.formats.translations import check_files
-    from rerank.scorers.models import broken_models, open_model
 
     lm, machine, across = Path(options.lm or ""), options.machine, options.across_documents
     saved, tagged = open_model(lm, machine.device, machine.threads), None
@@ -341,7 +341,6 @@ def _of_causal(options: PerplexityOptions, notices: Notices) -> PerplexityReport
     per word count newlines as `</s>`, as of other models.
     """
     from lm.evaluation import MOST_NATS
-    from rerank.scorers.models import open_for_texts
 
     name = str(options.lm)
     model = open_for_texts(Path(name), options.machine.device, options.machine.threads)

@@ -392,7 +392,6 @@ def reported_documents(
     chosen: set[str],
 ) -> list[ReportedDocument]:
     """All documents, with the first changed sentences of those that are shown."""
-    targets, sources = decoding.references, decoding.sources
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
     changed, by_context, contexts = Counter[str](), Counter[str](), False
@@ -401,31 +400,14 @@ def reported_documents(
         by_context[choice.document] += choice.by_context
         contexts = choice.alone is not None
         if choice.changed and len(changes.get(choice.document, [None] * most)) < most:
-            line = decoding.places[choice.document][0] + choice.sentence
-            changes[choice.document].append(
-                ChangedSentence(
-                    choice.sentence,
-                    choice.source if sources is None else sources[line].decode(),
-                    None if before is None else before.texts["chosen"],
-                    choice.texts["first"] or "",
-                    choice.texts["chosen"] or "",
-                    b" | ".join(dict.fromkeys(targets[line])).decode() if targets else None,
-                    choice.chosen,
-                    choice.margin,
-                    choice.alone["text"] if choice.alone and choice.by_context else None,
-                    choice.over_first,
-                    choice.systems or (),
-                    others={name: text[line].decode() for name, text in decoding.others.items()},
-                    errors=choice.errors,
-                )
-            )
+            changes[choice.document].append(_changed(decoding, before, choice))
     searches = {} if summary is None else {x["id"]: x for x in summary["documents"]}
     documents = () if evaluation is None else evaluation.documents
     bleu = {scores.id: scores.bleu[:2] for scores in documents}
     reported = []
     for name, (start, stop) in decoding.places.items():
         search, shown = searches.get(name, {}), changes.get(name)
-        gains = sentence_gains(decoding, start, stop) if targets else None
+        gains = sentence_gains(decoding, start, stop) if decoding.references else None
         if gains is not None and shown:
             shown = [replace(change, chrf=gains.get(change.number, 0.0)) for change in shown]
         before_bleu, after_bleu = bleu.get(name, (None, None))
@@ -447,6 +429,27 @@ def reported_documents(
             )
         )
     return reported
+
+
+def _changed(decoding: Decoding, before: Choice | None, choice: Choice) -> ChangedSentence:
+    """A changed sentence; before: the choice before it in its document."""
+    line = decoding.places[choice.document][0] + choice.sentence
+    sources, targets = decoding.sources, decoding.references
+    return ChangedSentence(
+        choice.sentence,
+        choice.source if sources is None else sources[line].decode(),
+        None if before is None else before.texts["chosen"],
+        choice.texts["first"] or "",
+        choice.texts["chosen"] or "",
+        b" | ".join(dict.fromkeys(targets[line])).decode() if targets else None,
+        choice.chosen,
+        choice.margin,
+        choice.alone["text"] if choice.alone and choice.by_context else None,
+        choice.over_first,
+        choice.systems or (),
+        others={name: text[line].decode() for name, text in decoding.others.items()},
+        errors=choice.errors,
+    )
 
 
 def sentence_gains(decoding: Decoding, start: int, stop: int) -> dict[int, float]:
