@@ -414,7 +414,7 @@ def examine(
     documents, targets = _targets(source, references, documents, findings)
     source.documents = documents
     names = set(map(source.side_name, source.kinds))
-    if any(one.fault and one.source in names for one in findings.all):
+    if any(finding.fault and finding.source in names for finding in findings.all):
         source = source.without_sources()
     made = isinstance(source, SystemLists)
     first = next(iter(source.systems.values())) if made else None

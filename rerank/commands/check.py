@@ -125,8 +125,8 @@ class CheckOptions:
             return {lists.kbest: self.fix}
         docs = [] if lists.docs is None else [lists.docs]
         side = lists.side.values()
-        made = [path for _, path in lists.systems if file_and_name(path)[1] is None]
-        files = [*(made if lists.made else [lists.kbest]), *docs, *side]
+        outputs = [path for _, path in lists.systems if file_and_name(path)[1] is None]
+        files = [*(outputs if lists.made else [lists.kbest]), *docs, *side]
         files += self.others.references.references
         copies: dict[Path, FilePath] = {}
         for path in files:

@@ -153,9 +153,8 @@ class Oracle:
 
         if self.kbest is None:
             return None
-        file = KBestFile(
-            Path(self.kbest), Lists(self.kbest, **asdict(self.reading)), documents=documents
-        )
+        options = Lists(self.kbest, **asdict(self.reading))
+        file = KBestFile(Path(self.kbest), options, documents=documents)
         lists = (kbest for _, kbest in file.read(notices))
         if in_case is not None:
             lists = (

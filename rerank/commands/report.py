@@ -226,10 +226,10 @@ def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
     files |= {f"beside {name}": path for name, path in others}
     for i, path in enumerate(files_of(decoding.baseline, "system"), 1):
         files[f"baseline {i}" if len(decoding.baseline) > 1 else "baseline"] = path
-    several = {
+    numbered = {
         "scores": dict.fromkeys(map(file_of, scores)),
         "reference": files_of(described.references.references, "reference"),
     }
-    for what, paths in several.items():
+    for what, paths in numbered.items():
         files |= {f"{what} {i}": path for i, path in enumerate(paths, 1)}
     return {what: path for what, path in files.items() if path is not None}

@@ -245,8 +245,8 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
 def _numbered(rows: list[_Row]) -> list[_Row]:
     """The rows, whose document ids of WMT25 may end in the number of their segment, apart."""
     ids = [PARAGRAPH.fullmatch(row.document.decode()) for row in rows]
-    several = len({row.document for row in rows}) < len(rows)
-    if None in ids or several or any(row.segment for row in rows):
+    is_repeated = len({row.document for row in rows}) < len(rows)
+    if None in ids or is_repeated or any(row.segment for row in rows):
         return rows
     pairs = zip(rows, ids, strict=True)
     return [
@@ -329,10 +329,10 @@ def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
         if role is not None and isinstance(text, str):
             yield role, system if role == "system" and isinstance(system, str) else "", text
     for key in (*_REFERENCES, *_BY_NAME):
-        several = sentence.get(key)
-        if isinstance(several, list) and key in _REFERENCES:
-            several = {str(n): text for n, text in enumerate(several, 1)}
-        for name, text in several.items() if isinstance(several, dict) else ():
+        named = sentence.get(key)
+        if isinstance(named, list) and key in _REFERENCES:
+            named = {str(n): text for n, text in enumerate(named, 1)}
+        for name, text in named.items() if isinstance(named, dict) else ():
             if isinstance(text, dict):
                 text = text.get("ref", text.get("text"))
             text = _joined(text)

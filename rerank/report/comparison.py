@@ -287,7 +287,7 @@ def _rows(metric: TextMetric | ProgramMetric, documents: Documents, texts: Evalu
             if texts.sources is None:
                 raise UsageError(f"--metric {metric.name}: it needs the source; give --source FILE")
             pairs = zip(texts.sources, texts.references, strict=True)
-            texts = replace(texts, references=[[source, *own] for source, own in pairs])
+            texts = replace(texts, references=[[source, *lines] for source, lines in pairs])
         texts = texts.changed(lambda lines: [*map(metric.between.join, documents.split(lines))])
         documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
     rows = metric.statistics(texts.hypotheses, texts.references)
@@ -321,7 +321,7 @@ def compared(
     metric: CorpusScore, rows: Rows, n_references: int, seed: int, role: str | None
 ) -> list[MetricScore]:
     """Scores of the systems of rows (D, systems, width), each but the first against the first."""
-    by_system, several = rows.swapaxes(0, 1), len(rows) > 1
+    by_system, has_interval = rows.swapaxes(0, 1), len(rows) > 1
     resampled = bootstrap(by_system, metric.scores, rng=np.random.default_rng(seed))
     draws = [np.array([*map(metric.shown, scores)]) for scores in resampled.tolist()]
     results: list[MetricScore] = []
@@ -329,7 +329,7 @@ def compared(
         score = MetricScore(
             metric.shown(float(metric.scores(system.sum(axis=0)))),
             metric.signature(n_references),
-            percentile_interval(drawn) if several else None,
+            percentile_interval(drawn) if has_interval else None,
             role=role,
         )
         if results:
@@ -343,7 +343,7 @@ def compared(
             score = replace(
                 score,
                 difference=score.score - baseline,
-                difference_interval=percentile_interval(drawn - draws[0]) if several else None,
+                difference_interval=percentile_interval(drawn - draws[0]) if has_interval else None,
                 p_value=flip,
                 p_values=PValues(flip, resampling, signs),
             )

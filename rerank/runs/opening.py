@@ -273,8 +273,8 @@ class _Numbers:
         for name, value in files:
             values.setdefault(name, []).append(str(value))
         return {
-            name: self.info.numbers(name, self.path("metric", name, own), self.notices)
-            for name, own in values.items()
+            name: self.info.numbers(name, self.path("metric", name, files_of_name), self.notices)
+            for name, files_of_name in values.items()
         }
 
     def path(self, option: str, name: str, values: Sequence[str]) -> FilePath:

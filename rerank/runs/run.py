@@ -401,9 +401,9 @@ class LinearModel:
         What has a weight of itself has it where no file gives weights, and defects always have it:
         `--default-weight` is of features that may be good or bad.
         """
-        own = {n: (v,) for n, v in space.presets.items() if not self.source or n == DEFECTS}
+        preset = {n: (v,) for n, v in space.presets.items() if not self.source or n == DEFECTS}
         return vector(
-            replace(self.weights, dense={**own, **self.weights.dense}),
+            replace(self.weights, dense={**preset, **self.weights.dense}),
             space.labels,
             default=self.default,
             presets=space.presets,

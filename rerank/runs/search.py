@@ -312,7 +312,7 @@ class Scorers:
             }
             for scorer, (_, entry) in zip(self.plugins, options.scorer, strict=True)
         }
-        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
+        return {kind: rows for kind, rows in [("models", models), ("scorers", plugins)] if rows}
 
     @property
     def direction(self) -> Direction:

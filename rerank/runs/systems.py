@@ -234,8 +234,8 @@ def _compare(
     for name, profile in systems.items():
         others = [other for other in systems if other != name]
         called = others[0] if len(others) == 1 else "the other systems"
-        rest = profile.others([*systems.values()], total)
-        texts = {f"outputs of {name}": profile, f"those of {called}": rest}
+        remaining = profile.others([*systems.values()], total)
+        texts = {f"outputs of {name}": profile, f"those of {called}": remaining}
         note_preparation(texts, notices, least=_NEARLY_ALL)
         if len(others) == 1:
             return
