@@ -81,7 +81,6 @@ def tune_mert(options: TuneMertOptions) -> None:
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \
         --lm codclm=models/codclm --start moses.ini --out weights.json
     """
-    from rerank.files.arrays import size_text
     from rerank.formats.translations import files_of
     from rerank.formats.weights import write_weights
     from rerank.metrics.bleu import Bleu
@@ -127,8 +126,6 @@ def tune_mert(options: TuneMertOptions) -> None:
                 bleu, lambda name: programs.get(name) or PerHypothesis(run.metrics[name])
             )
             _check_base(run, features, frame, weights.base)
-            if (memory := options.run.sharing.memory) is not None:
-                announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
             result = tune_documents(
                 run,
                 documents.split(lines),

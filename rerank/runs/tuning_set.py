@@ -13,6 +13,7 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.corpus.reading import KEEP
 from rerank.errors import InputError, UsageError
+from rerank.files.arrays import size_text
 from rerank.files.paths import base_name
 from rerank.files.signature import signature
 from rerank.formats.weights import Weights
@@ -99,6 +100,8 @@ def tune_documents(
     announce: Printer = log.info,
 ) -> TuningResult:
     """Read a run's documents and tune weights on them; references[d][t] are of sentence t."""
+    if (memory := run.options.sharing.memory) is not None:
+        announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
     corpus = read_set(run, references, metrics, features, announce)
     tables = _tables(corpus, search)
 
