@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,7 @@ from rerank.formats.translations import (
 )
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
+from rerank.metrics.agreement import SystemAgreement
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.metrics.embeddings import note_elsewhere
 from rerank.metrics.ngrams import Texts
@@ -48,9 +48,6 @@ from rerank.scorers import TOTAL
 from rerank.scorers.agreement import agreement_of, agreement_of_systems
 from rerank.scorers.unknown_words import UnknownWords
 from rerank.table import Column, Table
-
-if TYPE_CHECKING:
-    from rerank.metrics.agreement import SystemAgreement
 
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
 _SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from rerank.corpus.documents import Documents
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles
@@ -22,9 +22,6 @@ from rerank.options import Command, argument, option, optional_file, part, recor
 from rerank.runs.options import Messages, printed
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, SEED, Pair, Whole
-
-if TYPE_CHECKING:
-    from rerank.corpus.documents import Documents
 
 INDEX, CAMPAIGN = "documents.tsv", "campaign.json"
 PEARMUT = "pearmut"

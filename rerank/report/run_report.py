@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from rerank.files.paths import display
 from rerank.files.signature import __version__
 from rerank.formats.run_records import FIRST, Choice, first_named, read_trace
 from rerank.formats.weights import Weights
+from rerank.metrics import TextMetric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.significance import idle
@@ -35,11 +36,8 @@ from rerank.report.comparison import (
 from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
 from rerank.report.measures import SYSTEMS, Page
+from rerank.scorers.programs import ProgramMetric
 from rerank.tuning.objective import metrics_of
-
-if TYPE_CHECKING:
-    from rerank.metrics import TextMetric
-    from rerank.scorers.programs import ProgramMetric
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
 LEAST = 0.05  # gain of a sentence in chrF that is not 0.0 with one digit
