@@ -11,11 +11,7 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 
 from __future__ import annotations
 
-import inspect
 import json
-import math
-import traceback
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,7 +19,7 @@ from html import escape
 from itertools import accumulate, chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 import numpy as np
@@ -31,44 +27,42 @@ import numpy as np
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import Document, KBest, items
 from rerank.corpus.reading import AVOID, KEEP
-from rerank.errors import ArgumentError, UsageError, printable
+from rerank.errors import ArgumentError, UsageError
 from rerank.files.lines import RereadFile
 from rerank.files.outputs import atomic
 from rerank.files.paths import display
-from rerank.files.run_files import no_option
 from rerank.formats.run_records import Choice
 from rerank.formats.weight_files import read_weights, weights_from_lines
 from rerank.formats.weights import Weights
-from rerank.notices import Notice, Notices, RerankWarning, log
-from rerank.options import KeywordErrors, keywords, option, part, record, settings_of, with_keywords
+from rerank.notices import Notices, log
+from rerank.options import KeywordErrors, PythonWarnings, option, part, record, settings_of
 from rerank.registry import SIDE_INFORMATION
 from rerank.report.evaluation import Evaluation
-from rerank.report.measures import NOT_REPORTED, SYSTEMS, MeasureOptions, Page
+from rerank.report.measures import METRIC, NOT_REPORTED, SYSTEMS, MeasureOptions, Page
 from rerank.runs.lists import KBestFile, ListSource
-from rerank.runs.opening import (
-    TEXT_LINE,
-    InputCopies,
-    MemoryLists,
-    add_agreement,
-    check_kinds,
-    check_scorers,
-    line_of,
-    memory_run,
-    open_scorers,
-    open_source,
-)
+from rerank.runs.memory import MemoryLists, check_kinds, ids_of, memory_run, texts_of
+from rerank.runs.opening import InputCopies, add_agreement, check_scorers, open_scorers, open_source
 from rerank.runs.options import ListFiles, ScorerOptions, ScoringMachine, default_weight_option
 from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run
-from rerank.runs.search import SEARCH, Scorers, SearchOptions
+from rerank.runs.search import Scorers, SearchOptions, settings_with_search
 from rerank.scorers import AnyScorer
-from rerank.scorers.agreement import AGREEMENT, starts
+from rerank.scorers.agreement import AGREEMENT
 from rerank.scorers.defects import DEFECTS
 from rerank.scorers.features import counted
 from rerank.scorers.model_options import LanguageModelOption
 from rerank.scorers.plugin import PluginScorer
 from rerank.tuning.plan import Plan
-from rerank.values import FILE, METRIC_WEIGHT, SEED, TEXT, Member, Whole, check_value
+from rerank.values import (
+    FILE,
+    METRIC_WEIGHT,
+    SEED,
+    TEXT,
+    Whole,
+    check_value,
+    interval_of,
+    named_values,
+)
 
 if TYPE_CHECKING:
     from decoders.result import SearchResult
@@ -76,7 +70,6 @@ if TYPE_CHECKING:
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 LanguageModel = LanguageModelOption | str | Path
-Settings = TypeVar("Settings")
 References = Sequence[Sequence[str | Sequence[str]] | Document]
 _OBJECTS = {"lm", "scores", "pair_scores", "ngram", "scorer", *SIDE_INFORMATION}  # in Python
 
@@ -104,7 +97,7 @@ class Reranker:
         search: str = "auto",
         **options: Any,
     ) -> None:
-        settings, notices = _settings(_Decoding, search, options), PythonWarnings()
+        settings, notices = settings_with_search(_Decoding, search, options), PythonWarnings()
         scoring, default = settings.scoring, settings.default_weight
         chosen = scoring.searching.chosen().listing(settings.n_best)
         name = display(weights) if isinstance(weights, str | Path) else "weights"
@@ -138,7 +131,7 @@ class Reranker:
             result = searched if trace is None else trace.result
             counted(run.scorers, kbest, result.choices)
             texts = tuple(text.decode() for text in kbest.chosen(result.choices))
-            results.append(DocumentResult.of(name, kbest, result, texts, run.systems))
+            results.append(DocumentResult.of(name, kbest, result, texts, run.source.systems))
         run.warn()
         run.report(log.info, log.debug)
         return results
@@ -153,7 +146,7 @@ class Reranker:
                     counts = counted(run.scorers, kbest, result.choices)
                     for scorer in run.scorers:
                         counts |= scorer.explain(kbest)
-                    yield from trace.records(run.systems, counted=counts)
+                    yield from trace.records(run.source.systems, counted=counts)
 
     def _decoded(
         self, run: Run[MemoryLists]
@@ -191,7 +184,7 @@ class Reranker:
         source.keep()
         documents = source.documents
         sizes = [(document.id, len(document.sentences)) for document in documents]
-        targets = [*chain(*_texts("references", references, sizes=sizes))]
+        targets = [*chain(*texts_of("references", references, sizes=sizes))]
         if len({*map(len, targets)}) > 1:
             raise ArgumentError("references: expected as many of each sentence as of the first")
         others = dict(beside or {})
@@ -291,8 +284,8 @@ def read(
     side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
     of `rerank decode`.
     """
-    side = _by_name("side", "files of side information", side or {})
-    outputs = tuple(_by_name("systems", "files of outputs", systems or {}).items())
+    side = named_values("side", "files of side information", side or {})
+    outputs = tuple(named_values("systems", "files of outputs", systems or {}).items())
     check_kinds(side)
     for name, path in (*side.items(), *outputs):
         check_value(f"file of {name!r}", FILE, path)
@@ -337,10 +330,12 @@ def tune(
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
 
-    settings = _settings(_Tuning, search, {**options, "objective": _objective(objective)})
+    settings = settings_with_search(
+        _Tuning, search, {**options, "objective": _objective(objective)}
+    )
     scoring, plan, notices = settings.scoring, settings.plan, PythonWarnings()
-    ranges = _by_name("range", "the ranges of weights", range or {})
-    ranges = {name: _interval(f"range of {name!r}", ends) for name, ends in ranges.items()}
+    ranges = named_values("range", "the ranges of weights", range or {})
+    ranges = {name: interval_of(f"range of {name!r}", ends) for name, ends in ranges.items()}
     for name in items("features", "a list of names", features):
         check_value("features", TEXT, name)
     begin, source = None, display(start) if isinstance(start, str | Path) else "start"
@@ -351,32 +346,29 @@ def tune(
     opened = scoring.open(scorers or {}, lm or {}, notices)
     run = memory_run(documents, opened, sparse, PythonWarnings(), scoring.features.defects)
     sizes = [(name, len(kbest)) for name, kbest in run.read_unreported()]
-    of_systems: dict[str, Any] = {}
-    if begin is None and run.systems:
+    systems = run.source.systems if begin is None else {}
+    if systems or scoring.features.agreement or (begin and AGREEMENT in begin.dense):
         add_agreement(run)
-        of_systems = {"systems": run.systems, "consensus": starts(dict(plan.objective.metrics))}
-    elif scoring.features.agreement or (begin is not None and AGREEMENT in begin.dense):
-        add_agreement(run)
-    plan.check(ranges=bool(ranges), start=bool(begin or of_systems))
+    plan.check(ranges=bool(ranges), start=bool(begin or systems))
     searching = tuning_search(scoring.searching.chosen(), plan, begin)
     result = tune_documents(
         run,
-        _texts("references", references, sizes=sizes),
+        texts_of("references", references, sizes=sizes),
         plan.objective.load_metrics(),
         run.choose_search(searching, log.info),
-        features=TunedFeatures(features, begin, source, ranges, **of_systems),
+        features=TunedFeatures(features, begin, source, ranges, systems=systems),
         plan=plan,
     )
-    models, task = run.kinds.models, result.task
-    chosen_of = {model.name: dict(model.chosen) for model in models if model.chosen}
+    task = result.task
+    chosen_of = {model.name: dict(model.chosen) for model in run.kinds.models if model.chosen}
     made = {
         **task.plan.entries(task.goal.name, []),
         **task.features.entries(task.names),
         "BLEU": bleu_of(result.statistics),
         **({"models": chosen_of} if chosen_of else {}),
-        **start_entries(result, run.systems),
+        **start_entries(run, result),
         **result.entries(),
-        **verdict_entries(run, models, run.systems, result),
+        **verdict_entries(run, result),
     }
     return result.written(made)
 
@@ -398,35 +390,31 @@ def evaluate(
     `rerank evaluate --metric`; sources: a line for each sentence, for the metric `terms`.
     `to_text()` is the table of `rerank evaluate`.
     """
-    from rerank.corpus.preparation import note_differences
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.comparison import evaluate as judge
-    from rerank.report.measures import METRIC
 
-    systems = _by_name("systems", "the texts of each system", systems)
+    systems = named_values("systems", "the texts of each system", systems)
     if not systems:
         raise ArgumentError("systems: expected the texts of at least one system, found none")
     check_value("seed", SEED, seed)
     for name in items("metrics", "a list of names", metrics):
         check_value("metrics", METRIC, name)
     measures = settings_of(MeasureOptions, tokenize=tokenize, metric=tuple(metrics))
-    ids = next(filter(None, map(_ids_of, [references, *systems.values()])), None)
+    ids = next(filter(None, map(ids_of, [references, *systems.values()])), None)
     known = None if ids is None else [(name, None) for name in ids]
-    targets = _texts("references", references, sizes=known)
+    targets = texts_of("references", references, sizes=known)
     lengths = [*map(len, targets)]
     sizes = [*zip(ids or range(len(lengths)), lengths, strict=True)]
     judged, lines = list[SystemText](), None
     for name, translations in systems.items():
         place = f"system {name!r}"
-        outputs = _texts("texts", translations, place=place, several=False, sizes=sizes)
+        outputs = texts_of("texts", translations, place=place, several=False, sizes=sizes)
         judged.append(SystemText(name, [line for document in outputs for (line,) in document]))
     if sources is not None:
-        read = _texts("sources", sources, several=False, sizes=sizes)
+        read = texts_of("sources", sources, several=False, sizes=sizes)
         lines = [line for document in read for (line,) in document]
     texts = EvaluatedTexts([*chain(*targets)], judged, lines)
-    flat = [line for sentence in texts.references for line in sentence]
-    named = {text.name: text.lines for text in texts.systems}
-    note_differences(named, flat, PythonWarnings(), tokenize=tokenize)
+    texts.note_differences(PythonWarnings(), tokenize)
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(lengths, initial=0))),
         texts,
@@ -454,92 +442,6 @@ class Report:
         return f'{frame}{escape(self.page)}"></iframe>'
 
 
-class PythonWarnings(Notices):
-    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`.
-
-    It names keywords of Python where the shell has flags.
-    """
-
-    def take(self, notice: Notice) -> None:
-        """Count a warning, and issue it if it is the first of its kind."""
-        known = {counted.sentence for counted in self}
-        super().take(notice)
-        if notice.sentence not in known:
-            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
-            text = with_keywords(printable(text), "tune-mert")
-            stack = traceback.walk_stack(inspect.currentframe())
-            names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
-            ours = max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank")
-            # at the line at which a user called `rerank`
-            warnings.warn(RerankWarning(text, notice.kind.name), stacklevel=ours + 2)
-
-
-def _texts(
-    what: str,
-    value: object,
-    *,
-    place: str = "",
-    several: bool = True,
-    sizes: Sequence[tuple[Any, int | None]] | None = None,
-) -> list[list[list[bytes]]]:
-    """Texts of each sentence of each document; ArgumentError for something else.
-
-    Documents in place of lists of texts are put in the order of the sizes, where these are known.
-    place: for messages, default what the texts are; several: whether a sentence may have a list of
-    texts in place of one; sizes: id of each document, and how many sentences it has, if known.
-    """
-    place = place or what
-
-    def of_sentence(place: str, sentence: object) -> list[bytes]:
-        single = isinstance(sentence, str) or not several
-        texts = [sentence] if single else [*items(place, TEXT_LINE, sentence)]
-        if not texts:
-            raise ArgumentError.of(place, "at least one text", sentence)
-        return [line_of(place, text) for text in texts]
-
-    documents = [*items(place, "a list of documents", value)]
-    if ids := _ids_of(documents):
-        named = dict(zip(ids, (document.texts for document in documents), strict=True))
-        if len(named) < len(ids):
-            twice = next(name for name in ids if ids.count(name) > 1)
-            raise ArgumentError(
-                f"{place}: expected documents of different ids, found {twice!r} twice"
-            )
-        known = ids if sizes is None else [name for name, _ in sizes]
-        if lacking := [name for name in known if name not in named]:
-            raise ArgumentError(f"{place}: expected those of document {lacking[0]!r}, found none")
-        if what == "references" and (more := [name for name in ids if name not in known]):
-            raise ArgumentError(f"documents: expected those of document {more[0]!r}, found none")
-        documents = [named[name] for name in known]
-    texts = [
-        [
-            of_sentence(f"{place}, document {d}, sentence {t}", sentence)
-            for t, sentence in enumerate(
-                items(f"{place}, document {d}", "a list of texts", document)
-            )
-        ]
-        for d, document in enumerate(documents)
-    ]
-    if sizes is not None and len(texts) != len(sizes):
-        expected = f"expected {what} of {len(sizes)} documents"
-        raise ArgumentError(f"{place}: {expected}, found those of {len(texts)}")
-    for (name, length), document in zip(sizes or (), texts, strict=False):
-        if length not in (None, len(document)):
-            expected = f"expected {what} of {length} sentences"
-            raise ArgumentError(
-                f"{place}, document {name!r}: {expected}, found those of {len(document)}"
-            )
-    return texts
-
-
-def _ids_of(documents: Any) -> list[str] | None:
-    """Ids of documents, or of results; None for texts without any."""
-    if not isinstance(documents, Sequence) or not documents:
-        return None
-    named = all(isinstance(document, Document | DocumentResult) for document in documents)
-    return [document.id for document in documents] if named else None
-
-
 def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
     """Weights from any of the forms that `Reranker` takes."""
     if isinstance(value, str | Path):
@@ -549,18 +451,11 @@ def _weights(value: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     elif isinstance(value, Mapping) and isinstance(value.get("weights"), Mapping):  # of a file
         weights = weights_from_lines([json.dumps(value).encode()], notices, source="weights")
     else:
-        named = _by_name("weights", "the weights of features, or a weights file", value)
+        named = named_values("weights", "the weights of features, or a weights file", value)
         weights = Weights({name: _numbers(f"weight of {name!r}", w) for name, w in named.items()})
-    others = _by_name("sparse", "the weights of sparse features", sparse)
+    others = named_values("sparse", "the weights of sparse features", sparse)
     added = {name: _numbers(f"weight of {name!r}", w, 1)[0] for name, w in others.items()}
     return replace(weights, sparse={**weights.sparse, **added})
-
-
-def _by_name(argument: str, what: str, value: object) -> Mapping[str, Any]:
-    """An argument that gives values by name; ArgumentError, a TypeError, for something else."""
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return value
-    raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", value)
 
 
 def _objective(value: object) -> tuple[tuple[str, float], ...] | None:
@@ -568,22 +463,10 @@ def _objective(value: object) -> tuple[tuple[str, float], ...] | None:
     if value is None:
         return None
     named = {value: 1.0} if isinstance(value, str) else value
-    named = _by_name("objective", "a metric, or the weights of metrics", named)
+    named = named_values("objective", "a metric, or the weights of metrics", named)
     for name, weight in named.items():
         check_value(f"weight of {name!r}", METRIC_WEIGHT, weight)
     return tuple((name, float(weight)) for name, weight in named.items())
-
-
-def _interval(what: str, value: Any) -> tuple[float, float]:
-    """The least and the greatest weight; ArgumentError for something else."""
-    with suppress(TypeError, ValueError):
-        low, high = value
-        least = -math.inf if low is None else float(low)
-        greatest = math.inf if high is None else float(high)
-        if least <= greatest:
-            return least, greatest
-    expected = "the least weight and the greatest, None where there is no limit, as (0, None)"
-    raise ArgumentError.of(what, expected, value)
 
 
 def _numbers(what: str, value: object, most: int | None = None) -> tuple[float, ...]:
@@ -594,25 +477,6 @@ def _numbers(what: str, value: object, most: int | None = None) -> tuple[float, 
             return tuple(array.tolist())
     expected = "a finite number" if most == 1 else "a finite number, or a list of them"
     raise ArgumentError.of(what, expected, value)
-
-
-def _settings(kind: type[Settings], search: str, options: Mapping[str, Any]) -> Settings:
-    """A record of options by their names in the shell, beside the keys of searches.
-
-    ArgumentError, a TypeError, for an unknown option or a value of another type.
-    """
-    keys = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
-    known = sorted({*keys, *keywords(kind)} - {"search"})
-    for name, value in options.items():
-        if name not in known:
-            raise ArgumentError(no_option(name, known))
-        if name in keys and value is not None:
-            check_value(name, keys[name].type, value)
-    check_value("search", SEARCH, search)
-    member = SEARCH.convert(search, None, None)
-    of_search = {keys[name].field: value for name, value in options.items() if name in keys}
-    others = {name: value for name, value in options.items() if name not in keys}
-    return settings_of(kind, search=Member(member.kind, {**member.settings, **of_search}), **others)
 
 
 @record
@@ -634,8 +498,8 @@ class _Scoring:
 
         provenance: of weights, which say what was chosen for the models when they were tuned.
         """
-        scorers = _by_name("scorers", "functions or objects that score", scorers)
-        lm = _by_name("lm", "folders of language models", lm)
+        scorers = named_values("scorers", "functions or objects that score", scorers)
+        lm = named_values("lm", "folders of language models", lm)
         named = [
             model if isinstance(model, LanguageModelOption) else LanguageModelOption.of(name, model)
             for name, model in lm.items()

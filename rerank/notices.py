@@ -2,7 +2,7 @@
 
 In the shell each is reported once, at the end, with its count and its first place; `strict` turns
 the first of them into an error. In Python they are warnings
-(`rerank.api.PythonWarnings`). Readers hand the errors after which they could go on
+(`rerank.options.PythonWarnings`). Readers hand the errors after which they could go on
 to `refuse`, which raises them, unless they are to be counted as well (`rerank.check.findings`).
 """
 

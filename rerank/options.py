@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass, replace
 from functools import wraps
@@ -31,7 +33,7 @@ from typing import Any, ParamSpec, TypeVar, dataclass_transform
 
 import click
 
-from rerank.errors import ArgumentError, RerankError, UsageError
+from rerank.errors import ArgumentError, RerankError, UsageError, printable
 from rerank.files.encoding import NUMBER
 from rerank.files.run_files import (
     PROGRAM_NAMED,
@@ -46,6 +48,7 @@ from rerank.files.run_files import (
     run_file,
 )
 from rerank.files.terminal import show as show_text
+from rerank.notices import Notice, Notices, RerankWarning
 from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
 from rerank.values import FILE, NameList, Real, Whole, WordOr, check_value, type_of
 
@@ -130,8 +133,8 @@ def option(
     """A field that is an option; without a default it is required.
 
     help: a paragraph of three lines at most, and others that `rerank help` shows. flags: that of
-    the field's name, if none is given. type: of `rerank.values` or click; none for a flag, whose
-    default is False, or None where a record without the option is to be told from one that has it;
+    the field's name, if none is given. type: of `rerank.values` or click; none for a `flag`, whose
+    default is None where a record without the option is to be told from one that has it;
     click.BOOL for a flag that is None where it is not given. many: repeatable, with a tuple as
     value, as with a tuple as default. once, several, rare, needs: as of `_Option`.
     """
@@ -151,6 +154,11 @@ def optional(help: str, *flags: str, type: Any, **more: Any) -> Any:
 def optional_file(help: str, *flags: str, **more: Any) -> Any:
     """An `optional` file."""
     return optional(help, *flags, type=FILE, **more)
+
+
+def flag(help: str, *flags: str, **more: Any) -> Any:
+    """An `option` without a value, True where it is given."""
+    return option(help, *flags, default=False, **more)
 
 
 def argument(metavar: str, *, type: Any, default: Any = MISSING) -> Any:
@@ -210,11 +218,10 @@ def of_dataclass(kind: type, *, common: Collection[str] = ()) -> type[Given]:
     that of the field's name. common: names of the options that `--help` shows.
     """
     options = {
-        entry.name: option(
+        entry.name: optional(
             entry.metadata["help"],
             *([entry.metadata["flag"]] if "flag" in entry.metadata else []),
             type=type_of(entry),
-            default=None,
             rare=entry.name not in common,
         )
         for entry in fields(kind)
@@ -347,6 +354,26 @@ class KeywordErrors:
                 return function(*arguments, **keywords)
 
         return call
+
+
+class PythonWarnings(Notices):
+    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`.
+
+    It names keywords of Python where the shell has flags.
+    """
+
+    def take(self, notice: Notice) -> None:
+        """Count a warning, and issue it if it is the first of its kind."""
+        known = {counted.sentence for counted in self}
+        super().take(notice)
+        if notice.sentence not in known:
+            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
+            text = with_keywords(printable(text), "tune-mert")
+            stack = traceback.walk_stack(inspect.currentframe())
+            names = [frame.f_globals.get("__name__", "") for frame, _ in stack]
+            ours = max(n for n, name in enumerate(names) if name.partition(".")[0] == "rerank")
+            # at the line at which a user called `rerank`
+            warnings.warn(RerankWarning(text, notice.kind.name), stacklevel=ours + 2)
 
 
 def filled(kind: type[Record], values: Mapping[str, Any]) -> Record:

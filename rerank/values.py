@@ -19,6 +19,7 @@ import numbers
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -495,3 +496,22 @@ def check_value(name: str, kind: click.ParamType[Any] | None, value: object) -> 
         raise ArgumentError.of(name, f"{expected} in Unicode", value) from None
     except (click.BadParameter, OverflowError) as fault:
         raise UsageError(f"{name}: {getattr(fault, 'message', fault)}") from None
+
+
+def named_values(argument: str, what: str, value: object) -> Mapping[str, Any]:
+    """An argument that gives values by name; ArgumentError, a TypeError, for something else."""
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise ArgumentError.of(argument, f"{what}, as {{'NAME': …}}", value)
+
+
+def interval_of(what: str, value: Any) -> tuple[float, float]:
+    """The least and the greatest weight; ArgumentError for something else."""
+    with suppress(TypeError, ValueError):
+        low, high = value
+        least = -math.inf if low is None else float(low)
+        greatest = math.inf if high is None else float(high)
+        if least <= greatest:
+            return least, greatest
+    expected = "the least weight and the greatest, None where there is no limit, as (0, None)"
+    raise ArgumentError.of(what, expected, value)

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +38,16 @@ from rerank.formats.translations import (
 )
 from rerank.formats.weight_files import read_weights
 from rerank.formats.weights import Weights, vector
+from rerank.metrics.agreement import SystemAgreement
+from rerank.metrics.bleu import Bleu, corpus_bleu
+from rerank.metrics.embeddings import note_elsewhere
+from rerank.metrics.ngrams import Texts
 from rerank.runs.lists import KBestFile, ListSource
 from rerank.runs.systems import SystemLists
 from rerank.scorers import TOTAL
 from rerank.scorers.agreement import agreement_of, agreement_of_systems
 from rerank.scorers.unknown_words import UnknownWords
 from rerank.table import Column, Table
-
-if TYPE_CHECKING:
-    from rerank.metrics.agreement import SystemAgreement
 
 _TOLERANCE = 1e-3  # of a total, relative above 1: lists have six digits
 _SIZES = (1, 2, 4, 8)  # candidates of which the best is chosen
@@ -201,9 +201,6 @@ class ListSurvey:
 
     def _count_choices(self, kbest: KBest, targets: Sequence[Sequence[bytes]]) -> None:
         """Statistics of the choices from a document's lists. O(bytes + T K²) time, K ≤ 30."""
-        from rerank.metrics.bleu import Bleu, corpus_bleu
-        from rerank.metrics.ngrams import Texts
-
         texts = Texts.of_lists(kbest)
         rows = Bleu(self.tokenize).statistics(texts, targets)
         bleu = corpus_bleu(rows, effective_order=True)
@@ -238,8 +235,6 @@ class ListSurvey:
 
     def _bleu(self) -> BleuScores:
         """BLEU of the choices; warns where texts differ from references in more, or not at all."""
-        from rerank.metrics.bleu import Bleu, corpus_bleu
-
         targets = self._references[: len(self._firsts)]
         note_differences(
             {self.name: self._firsts},
@@ -410,15 +405,13 @@ def examine(
     embeddings: whether candidates are compared with the source by `rerank.metrics.embeddings`.
     Memory: a document, the first candidates and the references.
     """
-    from rerank.metrics.embeddings import note_elsewhere
-
     findings = Findings()
     totals = WeightedTotals(weights, models, findings)
     documents, known = documents_of_run(source, references, findings)
     documents, targets = _targets(source, references, documents, findings)
     source.documents = documents
     names = set(map(source.side_name, source.kinds))
-    if any(one.fault and one.source in names for one in findings.all):
+    if any(finding.fault and finding.source in names for finding in findings.all):
         source = source.without_sources()
     made = isinstance(source, SystemLists)
     first = next(iter(source.systems.values())) if made else None

@@ -13,7 +13,6 @@ from rerank.notices import Notices
 from rerank.options import Command, option, part, record
 from rerank.report.measures import MeasureOptions
 from rerank.runs.options import (
-    SHARING,
     Messages,
     ReferenceFiles,
     RunOptions,
@@ -54,7 +53,7 @@ class AblatedWeights:
 class AblateOptions:
     """Options of `rerank ablate`."""
 
-    run: RunOptions = part(RunOptions, without=SHARING)
+    run: RunOptions = part(RunOptions, without={"shard", "ray", "memory"})
     references: ReferenceFiles = part(ReferenceFiles, "References", required={"references"})
     searching: SearchOptions = part(SearchOptions, "Search")
     weights: AblatedWeights = part(AblatedWeights, "Weights")
@@ -210,7 +209,7 @@ def _evaluation(
     from rerank.formats.run_records import first_named
     from rerank.report.comparison import EvaluatedTexts, SystemText, evaluate
 
-    names = {FIRST: first_named(next(iter(run.systems.values()), None))}
+    names = {FIRST: first_named(next(iter(run.source.systems.values()), None))}
     texts = [SystemText(names.get(row, row), of_row) for row, of_row in lines.items() if of_row]
     result = evaluate(
         run.source.documents,

@@ -16,7 +16,7 @@ from rerank.files.paths import display
 from rerank.files.terminal import Interrupts, progress
 from rerank.formats.document_files import chosen_documents
 from rerank.notices import Notices
-from rerank.options import Command, option, optional, part, record
+from rerank.options import Command, flag, option, optional, part, record
 from rerank.runs.options import Machine, Messages, printed
 from rerank.scorers.model_options import SEQ2SEQ, LanguageModelOption, TranslationSettings
 from rerank.values import FILE, FOLDER, SEED, Real, Whole
@@ -50,7 +50,7 @@ class CandidateSearch:
         needs=_GROUPS,
         rare=True,
     )
-    sample: bool = option("Draw candidates from the model, in place of beam search.", default=False)
+    sample: bool = flag("Draw candidates from the model, in place of beam search.")
     temperature: float = option(
         "Tokens are drawn with probabilities proportional to p^(1/TEMPERATURE).",
         type=Real(0.01, 100),
@@ -115,7 +115,7 @@ class CandidatesOptions:
     source: str = option("Source sentences, one per line.", type=FILE)
     documents: DocumentOptions = part(DocumentOptions, without={"allow_interleaved"})
     out: str = option("Output: JSON lines, a sentence each.", type=FILE, metavar="FILE.jsonl")
-    resume: bool = option("Go on with an interrupted run of --out.", default=False)
+    resume: bool = flag("Go on with an interrupted run of --out.")
     finding: CandidateSearch = part(CandidateSearch, "Search")
     machine: Machine = part(Machine, "Machine")
     messages: Messages = part(Messages, "Messages", without={"verbose"})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rerank.corpus.documents import DocumentFile
 from rerank.corpus.reading import AS_SOURCE, tokenize_option
 from rerank.diagnostics import diagnostic
 from rerank.errors import InputError, UsageError
@@ -21,16 +22,7 @@ from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_and_name
 from rerank.files.terminal import progress_shown, show
 from rerank.notices import Notices, Strictness
-from rerank.options import (
-    Command,
-    eager,
-    option,
-    optional,
-    optional_file,
-    part,
-    record,
-    settings_of,
-)
+from rerank.options import Command, eager, flag, option, optional, optional_file, part, record
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import (
     ListFiles,
@@ -45,7 +37,7 @@ from rerank.values import FOLDER, DiagnosticName, Pair
 
 if TYPE_CHECKING:
     from rerank.check.findings import CleanCopies, Finding, Findings
-    from rerank.check.survey import ListSurvey
+    from rerank.check.survey import KnownWords, ListSurvey
     from rerank.runs.lists import Lists, ListSource
 
 
@@ -56,12 +48,11 @@ class OtherFiles:
     references: ReferenceFiles = part(ReferenceFiles)
     source: str | None = optional_file("Source text, one line per source sentence.")
     weights: str | None = optional_file("Weights file, whose names must be those of the list.")
-    embeddings: bool = option(
+    embeddings: bool = flag(
         "Warn of candidates that are nearer to another source line than to their own (extra "
         "embeddings).\n\n"
         "The first candidates of a list, all of --systems, by a multilingual encoder; 25 "
         "texts a second.",
-        default=False,
         needs={"source": "candidates are compared with the source; give --source FILE"},
     )
     glossary: str | None = optional(
@@ -77,6 +68,12 @@ class OtherFiles:
         metavar="NAME=DIR",
     )
 
+    @property
+    def files(self) -> list[str | None]:
+        """The files, without the models and the source, which belongs to the lists."""
+        terms = glossary_value(self.glossary)[0] if self.glossary else None
+        return [*self.references.references, self.weights, terms]
+
 
 @record
 class CheckOptions:
@@ -85,10 +82,9 @@ class CheckOptions:
     lists: ListFiles = part(ListFiles, "Lists and documents", rare={"kbest_format", "missing"})
     others: OtherFiles = part(OtherFiles, "Other files of the run")
     tokenize: str | None = tokenize_option()
-    tune: bool = option(
+    tune: bool = flag(
         "Tune weights of the list's features, too, for what that gains on held-out documents; "
-        "takes the time of tune-mert.",
-        default=False,
+        "takes the time of tune-mert."
     )
     fix: str | None = optional_file(
         "Write a clean copy of the list to the file OUT, or of all texts into the folder "
@@ -108,10 +104,11 @@ class CheckOptions:
     @property
     def only_terms(self) -> bool:
         """Whether a glossary is checked against a source, without lists."""
-        lists, beside = self.lists, replace(self.others, glossary=None, source=None)
+        lists, others, references = self.lists, self.others, self.others.references
         files = [*lists.files_of_lists, *lists.systems, lists.documents.file, self.fix]
-        alone = not any(files) and beside == settings_of(OtherFiles)
-        return alone and self.others.glossary is not None
+        files += [*references.references, others.weights, *(str(path) for _, path in others.lm)]
+        asked = others.embeddings or references.drop_unreferenced or any(files)
+        return others.glossary is not None and not asked
 
     def copies(self, lists: Lists) -> dict[FilePath, str | Path]:
         """Where the clean copy of each file goes; UsageError where it cannot."""
@@ -128,8 +125,8 @@ class CheckOptions:
             return {lists.kbest: self.fix}
         docs = [] if lists.docs is None else [lists.docs]
         side = lists.side.values()
-        made = [path for _, path in lists.systems if file_and_name(path)[1] is None]
-        files = [*(made if lists.made else [lists.kbest]), *docs, *side]
+        outputs = [path for _, path in lists.systems if file_and_name(path)[1] is None]
+        files = [*(outputs if lists.made else [lists.kbest]), *docs, *side]
         files += self.others.references.references
         copies: dict[Path, FilePath] = {}
         for path in files:
@@ -210,60 +207,34 @@ def check(options: CheckOptions) -> int:
       rerank check --kbest dev.nbest.gz --docs dev.docids --ref dev.ref --weights w.json
     """
     from rerank.check.findings import CleanCopies, Findings
-    from rerank.check.survey import KnownWords, examine
-    from rerank.scorers.glossary import check_terms
-    from rerank.scorers.models import open_model
 
-    others, references = options.others, options.others.references.references
+    others, messages = options.others, options.messages
     lists = options.lists.lists(
         side={} if others.source is None else {"source": others.source},
         drop_unreferenced=others.references.drop_unreferenced,
     )
     if not options.only_terms:
         lists.check()
-    terms = others.glossary and glossary_value(others.glossary)[0]
-    files = [*lists.files, *references, others.weights, terms]
-    targets = options.copies(lists)
+    targets, files = options.copies(lists), [*lists.files, *others.files]
     inputs = check_outputs(targets.values(), files, [folder for _, folder in others.lm])
     findings, summary = Findings(), None
     copies = CleanCopies({}, findings) if targets else None  # until the lists are read
-    with progress_shown(not options.messages.quiet), ExitStack() as opened:
-        check_names({LM: others.lm})
-        models = [
-            KnownWords(name, model.vocabulary, model.about)
-            for name, folder in others.lm
-            for model in [open_model(folder, "cpu")]
-        ]
-        if others.glossary and others.source:
-            with findings.counting():
-                of_source = findings if options.only_terms else Notices()  # of those of the lists
-                line = check_terms(others.glossary, others.source, findings, of_source)
-                options.messages.announce(line)
+    with progress_shown(not messages.quiet), ExitStack() as opened:
+        models = _known_words(others)
+        with findings.counting():
+            _check_terms(options, findings)
         source = None
         with findings.counting():
             if not options.only_terms:
-                source = _source(lists, references, findings, opened)
+                source = _source(lists, others.references.references, findings, opened)
         if source is not None:
-            source, of_files = _with_sources(source, wanted=others.embeddings), findings
-            findings, summary = examine(
-                source,
-                references,
-                others.weights,
-                models,
-                tokenize=tokenizer_of(options.tokenize, references, options.messages.announce),
-                embeddings=others.embeddings,
-            )
-            if lists.made:
-                name, known = source.name, of_files.kinds
-                findings = findings.where(
-                    lambda fault, source, kind: source != name or (fault, kind) not in known
-                )
-            findings.merge(of_files)
-            copies = _clean(source, lists.kbest, references, targets) if targets else None
+            source = _with_sources(source, wanted=others.embeddings)
+            findings, summary = _examined(source, options, models, findings)
+            if targets:
+                copies = _clean(source, lists.kbest, others.references.references, targets)
             if options.tune and summary and not any(findings.of_level(True)):
                 _tune(lists if lists.made else source.lists, options, summary)
             inputs.check()
-    messages = options.messages
     result = CheckResult(findings, summary, messages.strictness, copies)
     print_result(result, options.form)
     return result.exit_code
@@ -285,6 +256,27 @@ COMMAND = Command(
 )
 
 
+def _known_words(others: OtherFiles) -> list[KnownWords]:
+    """The vocabularies of the language models."""
+    from rerank.check.survey import KnownWords
+    from rerank.scorers.models import open_model
+
+    check_names({LM: others.lm})
+    models = ((name, open_model(folder, "cpu")) for name, folder in others.lm)
+    return [KnownWords(name, model.vocabulary, model.about) for name, model in models]
+
+
+def _check_terms(options: CheckOptions, findings: Findings) -> None:
+    """Find faults of a glossary, and of the source where no lists are checked with it."""
+    from rerank.scorers.glossary import check_terms
+
+    others = options.others
+    if others.glossary and others.source:
+        of_source = findings if options.only_terms else Notices()
+        line = check_terms(others.glossary, others.source, findings, of_source)
+        options.messages.announce(line)
+
+
 def _source(
     lists: Lists, references: Sequence[str | Path], findings: Findings, opened: ExitStack
 ) -> ListSource:
@@ -302,8 +294,7 @@ def _source(
             source = display(references[0])
             findings.add("sentence-without-reference", source=source, count=count, asked=True)
         return made_lists(lists, findings, opened, documents)
-    stated = own_documents(lists)
-    return made_lists(lists, findings, opened, stated)
+    return made_lists(lists, findings, opened, own_documents(lists))
 
 
 def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:
@@ -323,15 +314,41 @@ def _with_sources(source: ListSource, *, wanted: bool) -> ListSource:
     return source
 
 
+def _examined(
+    source: ListSource, options: CheckOptions, models: Sequence[KnownWords], of_files: Findings
+) -> tuple[Findings, ListSurvey | None]:
+    """All findings, those of the systems' files once, and the figures of the lists."""
+    from rerank.check.survey import examine
+
+    others, announce = options.others, options.messages.announce
+    references = others.references.references
+    findings, summary = examine(
+        source,
+        references,
+        others.weights,
+        models,
+        tokenize=tokenizer_of(options.tokenize, references, announce),
+        embeddings=others.embeddings,
+    )
+    if source.lists.made:
+        known = of_files.kinds
+        findings = findings.where(
+            lambda fault, name, kind: name != source.name or (fault, kind) not in known
+        )
+    findings.merge(of_files)
+    return findings, summary
+
+
 def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
     """Add to the summary what tuning the list's weights gains, as `rerank tune-mert` finds it."""
     from rerank.check.survey import TunedBleu
     from rerank.formats.weight_files import read_weights
+    from rerank.options import settings_of
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
     from rerank.runs.search import SearchOptions
     from rerank.runs.tuning_set import tune_documents, tuning_search
-    from rerank.scorers.agreement import AGREEMENT, starts
+    from rerank.scorers.agreement import AGREEMENT
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import bleu_of
     from rerank.tuning.plan import ObjectiveOptions, Plan
@@ -344,14 +361,13 @@ def _tune(lists: Lists, options: CheckOptions, summary: ListSurvey) -> None:
     settings = settings.with_agreement() if lists.made and start is None else settings
     with open_run(lists, unheard, settings, documents=documents) as run:
         search = tuning_search(SearchOptions().chosen(), plan)
-        source, systems = others.weights or "", {} if start else run.systems
-        consensus = starts(dict(plan.objective.metrics))
+        source, systems = others.weights or "", {} if start else run.source.systems
         tuned = tune_documents(
             run,
             documents.split(lines),
             plan.objective.load_metrics(),
             run.choose_search(search, lambda line: None),
-            features=TunedFeatures((), start, source, systems=systems, consensus=consensus),
+            features=TunedFeatures((), start, source, systems=systems),
             plan=plan,
             announce=lambda line: None,
         )
@@ -380,7 +396,6 @@ def _clean(
     """
     from rerank.check.findings import CleanCopies, Findings, cleaned_list, cleaned_text, in_nfc
     from rerank.check.survey import documents_of_run, examine
-    from rerank.corpus.documents import DocumentFile
     from rerank.runs.lists import KBestFile
 
     lists = source.lists
@@ -390,7 +405,8 @@ def _clean(
     repairs: dict[str, Counter[str]] = {}
     with ExitStack() as scratch:
         copies: dict[FilePath, Path] = {}
-        try:
+        faults = Findings()
+        with faults.counting():
             for path, target in targets.items():
                 name = f"<clean copy of {base_name(path)}>"
                 copies[path] = scratch.enter_context(scratch_file(name))
@@ -403,19 +419,11 @@ def _clean(
                     cleaned = in_nfc(cleaned, done)
                 with copies[path].open("wb") as copy:
                     copy.writelines(line + b"\n" for line in cleaned)
-        except InputError as fault:
-            remaining = Findings()
-            remaining.refuse(fault)
-            return CleanCopies({}, remaining)
-        docs = None if lists.docs is None else copies.get(lists.docs, lists.docs)
-        if isinstance(lists.docs, DocumentFile) and docs is not None:
-            docs = replace(lists.docs, path=docs)
-        side = {kind: copies.get(path, path) for kind, path in lists.side.items()}
-        lists = replace(lists, kbest=copies.get(kbest, lists.kbest), docs=docs, side=side)
-        if lists.made:
-            source.lists = lists
-        else:
-            source = KBestFile(lists.kbest, lists, unreported=Findings())
+        if faults.first_fault is not None:
+            return CleanCopies({}, faults)
+        source.lists = _in_copies(replace(lists, kbest=copies.get(kbest, lists.kbest)), copies)
+        if not lists.made:
+            source = KBestFile(source.lists.kbest, source.lists, unreported=Findings())
         source = _with_sources(source, wanted=False)
         findings, _ = examine(source, [copies.get(path, path) for path in references])
         names = set(map(display, copies.values()))
@@ -427,3 +435,12 @@ def _clean(
                 with copies[path].open("rb") as copy:
                     shutil.copyfileobj(copy, out)
     return CleanCopies(repairs, findings)
+
+
+def _in_copies(lists: Lists, copies: Mapping[FilePath, Path]) -> Lists:
+    """The lists with the copies of the files beside them, where there are copies."""
+    docs = None if lists.docs is None else copies.get(lists.docs, lists.docs)
+    if isinstance(lists.docs, DocumentFile) and docs is not None:
+        docs = replace(lists.docs, path=docs)
+    side = {kind: copies.get(path, path) for kind, path in lists.side.items()}
+    return replace(lists, docs=docs, side=side)

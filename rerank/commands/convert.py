@@ -12,7 +12,7 @@ from rerank.errors import UsageError
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.options import Command, option, optional, optional_file, part, record
+from rerank.options import Command, flag, option, optional, optional_file, part, record
 from rerank.runs.options import ListFiles, Messages, printed
 from rerank.values import FILE, Whole
 
@@ -41,11 +41,10 @@ class Converted:
         "are].",
         type=click.Choice(["moses", "none"]),
     )
-    clean: bool = option(
+    clean: bool = flag(
         "Take away what is surely no translation.\n\n"
         "Closed reasoning, a code fence, control tokens at the ends, the prompt before all texts; "
-        "bytes as <0xC3><0xA9> become characters.",
-        default=False,
+        "bytes as <0xC3><0xA9> become characters."
     )
     n_best: int = option(
         "With --to documents: number of best documents, by total.", type=Whole(), default=1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
-from rerank.options import Command, option, optional_file, part, record
-from rerank.runs.options import Messages, RunOptions, default_weight_option
+from rerank.files.lines import is_pipe
+from rerank.files.outputs import check_outputs, to_json
+from rerank.files.paths import FilePath, display
+from rerank.files.signature import run_entries
+from rerank.files.terminal import say
+from rerank.formats.review_tables import TableWriter, check_table, table_writer
+from rerank.formats.run_records import Choice, to_line
+from rerank.options import Command, flag, option, optional_file, part, record
+from rerank.runs.options import Messages, RunOptions, ScorerOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO, TypeAlias
 
     import numpy as np
@@ -22,12 +29,9 @@ if TYPE_CHECKING:
 
     from decoders.result import SearchResult
     from rerank.corpus.kbest import KBest
-    from rerank.files.paths import FilePath
-    from rerank.formats.review_tables import TableWriter
-    from rerank.formats.run_records import Choice
-    from rerank.notices import Printer
+    from rerank.notices import Notices, Printer
     from rerank.report.explanation import ReviewRows
-    from rerank.runs.lists import ListSource
+    from rerank.runs.lists import Lists, ListSource
     from rerank.runs.results import CorpusResult, DocumentResult
     from rerank.runs.run import DecodedDocument, LinearModel, Run
     from rerank.runs.search import Search
@@ -48,6 +52,31 @@ class WeightsFile:
         "take all votes to be as likely, those of a list with scores, too."
     )
     default_weight: float | None = default_weight_option()
+
+    def model(self, search: Search, scorers: ScorerOptions, notices: Notices) -> LinearModel:
+        """The weights of the file; without one those beside agreement, or 0 for every feature.
+
+        UsageError without a file for scorers whose weights nothing else gives.
+        """
+        from rerank.formats.weights import Weights
+        from rerank.runs.run import LinearModel
+        from rerank.scorers.agreement import AGREEMENT
+
+        if self.weights is not None:
+            return LinearModel.read(self.weights, self.default_weight, notices)
+        weights = {} if search.uniform else {AGREEMENT: 1.0, **scorers.beside_agreement}
+        for kind, named in scorers.names.items():
+            if missing := [name for name, _ in named if name not in weights]:
+                raise UsageError(
+                    f"--{kind}: it is of no use without weights; add --weights FILE, which "
+                    "tune-mert writes with references; without any, a file of your own, as with "
+                    f"the line `{missing[0]}= 1`, and --default-weight 0 for other features"
+                )
+        if self.default_weight is not None:
+            raise UsageError(
+                "--default-weight: it is of no use without weights; add --weights FILE"
+            )
+        return LinearModel(Weights({name: (value,) for name, value in weights.items()}), "", 0.0)
 
 
 @record
@@ -82,7 +111,7 @@ class DecodingOutput:
     trace: str | None = optional_file(
         "Features, margins and marginals of every sentence, as JSON lines; see rerank explain."
     )
-    dry_run: bool = option("Count what is to be scored and stop.", default=False, rare=True)
+    dry_run: bool = flag("Count what is to be scored and stop.", rare=True)
 
     def check(self) -> None:
         """UsageError for paths that are listed nowhere, and for a table of no kind."""
@@ -91,8 +120,6 @@ class DecodingOutput:
                 "--n-best: the summary lists the paths of a document; give --summary FILE"
             )
         if self.table is not None:
-            from rerank.formats.review_tables import check_table
-
             check_table(self.table)
 
     @property
@@ -123,10 +150,7 @@ def decode(options: DecodeOptions) -> None:
       rerank decode --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \
         --weights weights.json --out test.out
     """
-    from rerank.files.outputs import check_outputs, to_json
-    from rerank.files.terminal import say
     from rerank.runs.distribution import announce_work, outputs, share_scores
-    from rerank.runs.opening import model_of, open_decoding
 
     weights, output, messages = options.weights, options.output, options.messages
     announce, dry_run = messages.announce, output.dry_run
@@ -137,27 +161,14 @@ def decode(options: DecodeOptions) -> None:
         read = [weights.weights, *options.run.files]
         inputs = check_outputs(output.paths.values(), read, options.run.scorers.folders)
         search = options.searching.chosen().listing(output.n_best)
-        model = model_of(
-            weights.weights, weights.default_weight, search, options.run.scorers, notices
-        )
+        model = weights.model(search, options.run.scorers, notices)
         search = search.at(model.weights)
-        run = opened.enter_context(
-            open_decoding(
-                options.run,
-                model,
-                search,
-                notices,
-                announce=announce,
-                all_features=output.kbest_out is not None,  # which other tuners need
-                sources=output.table is not None,  # which it shows
-            )
-        )
+        run = opened.enter_context(_open(options, model, search, notices))
         search = run.choose_search(search, announce)
         approximate = _is_approximate(run, model, announce)
         if dry_run or run.shard is None:
-            passes = int(not (output.trace is None and output.table is None))
-            told = say if dry_run else announce  # the result of a dry run
-            announce_work(run, search, told, passes=passes, dry_run=dry_run)
+            passes = int(output.trace is not None or output.table is not None)
+            announce_work(run, search, say if dry_run else announce, passes=passes, dry_run=dry_run)
         if dry_run:
             return
         with outputs(run, output.paths, announce) as files:
@@ -172,9 +183,8 @@ def decode(options: DecodeOptions) -> None:
                 result = writer.result(search, weights, announce)
                 run.warn()
             inputs.check()
-            if run.shard is None and "summary" in files:
-                summary = result.to_dict() | writer.agreement.to_dict() | run.kinds.summary()
-                files["summary"].write(to_json(summary))
+            if run.shard is None:
+                writer.summarise(result)
         run.report(announce, messages.detail)
         if weights.weights is None and run.shard is None and (line := writer.agreement.to_text()):
             announce(line)
@@ -186,11 +196,81 @@ def decode(options: DecodeOptions) -> None:
 COMMAND = Command("decode", DecodeOptions, decode)
 
 
+@contextmanager
+def _open(
+    options: DecodeOptions, model: LinearModel, search: Search, notices: Notices
+) -> Iterator[Run[ListSource]]:
+    """The run of a decoding; without a weights file candidates are chosen by agreement or votes.
+
+    UsageError for a list with scores that only weights can use.
+    """
+    from rerank.runs.opening import open_run
+
+    weighted, announce, output = bool(model.source), options.messages.announce, options.output
+    settings, choice = options.run.as_tuned(model.weights), list[str]()
+    if output.kbest_out is None:  # of which other tuners need all features
+        scorers = settings.scorers.used_by(model.weights, model.default)
+        settings = replace(settings, scorers=scorers)
+    lists = settings.inputs()
+    lists.check()
+    if not weighted:
+        settings, lists, choice = _without_weights(settings, lists, search)
+    with open_run(
+        lists,
+        notices,
+        settings,
+        announce=announce,
+        programs=search.programs(),
+        check_side=settings.scorers.names == options.run.scorers.names,
+        sources=output.table is not None,  # which it shows
+    ) as run:
+        if not (weighted or search.uniform) and run.has_scores():
+            names = (
+                " or ".join(display(path) for _, path in run.source.lists.merged) or run.source.name
+            )
+            if not options.run.scorers.agreement:
+                raise UsageError(
+                    f"Missing option '--weights': {names} has scores, which nothing but weights "
+                    "can use; add --weights FILE, or, to choose without the scores, --agreement "
+                    "for the candidate that agrees most with the others, or --search mbr, smc or "
+                    "ffbs"
+                )
+            choice.append(f"the scores of {names} are not used")
+        for line in choice:
+            announce(line)
+        yield run
+
+
+def _without_weights(
+    settings: RunOptions, lists: Lists, search: Search
+) -> tuple[RunOptions, Lists, list[str]]:
+    """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
+
+    Where nothing tells documents apart, each sentence is one.
+    """
+    from rerank.runs.lists import own_documents
+    from rerank.scorers.agreement import OF_SYSTEMS, RULE
+
+    choice = "as likely as they have votes, whatever scores the lists have"
+    settings = settings.avoiding_defects()
+    if not search.uniform:
+        settings = settings.with_agreement()
+        of_systems = lists.systems and not lists.merged
+        choice = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
+        for name, weight in settings.scorers.beside_agreement.items():
+            choice += f"; and {weight:g} times {name}"
+    lines = [f"without --weights, candidates are {choice}"]
+    if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
+        lines.append("without --docs, each sentence is a document")
+        lists = replace(lists, no_docs="each")
+    return settings, lists, lines
+
+
 def _is_approximate(run: Run[ListSource], model: LinearModel, announce: Printer) -> bool:
     """Whether a feature is approximate, so that no search proves a path best; which is said."""
     from rerank.scorers.agreement import DOCUMENT_BLEU
 
-    if not (run.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ()))):
+    if not (run.source.systems and any(model.weights.dense.get(DOCUMENT_BLEU, ()))):
         return False
     announce(
         f"{DOCUMENT_BLEU}: approximate, whatever the search: choices of a document that no change "
@@ -232,8 +312,6 @@ class _Writer:
 
     def state(self, search: Search, weights: FilePath | None, table: FilePath | None) -> None:
         """Begin the table, and keep what it and traces state of the run and of scorers."""
-        from rerank.files.signature import run_entries
-        from rerank.formats.review_tables import table_writer
         from rerank.formats.translations import SOURCE
         from rerank.report.explanation import ReviewRows, labels_of
 
@@ -245,8 +323,8 @@ class _Writer:
         if table is not None:
             merged = {name for name, _ in run.source.lists.merged}
             self.rows = ReviewRows(
-                engines=[name for name in run.systems.values() if name not in merged],
-                labels=labels_of(run.systems, [model.name for model in run.kinds.models]),
+                engines=[name for name in run.source.systems.values() if name not in merged],
+                labels=labels_of(run.source.systems, [model.name for model in run.kinds.models]),
                 sources=SOURCE in run.source.kinds,
                 terms=run.kinds.glossary is not None,
                 by_utility=search.method == "mbr",
@@ -275,7 +353,7 @@ class _Writer:
                 )
         # its marginals would make memory grow with the number of documents
         result = replace(result, posterior=None)
-        self.results.append(DocumentResult.of(name, kbest, result, systems=run.systems))
+        self.results.append(DocumentResult.of(name, kbest, result, systems=run.source.systems))
 
     def _explained(
         self,
@@ -288,7 +366,6 @@ class _Writer:
 
         Of each sentence with candidates its choice, score and agreement, by number.
         """
-        from rerank.formats.run_records import Choice, to_line
         from rerank.runs.results import Trace
         from rerank.scorers.features import counted
 
@@ -304,7 +381,7 @@ class _Writer:
                 trace = trace.with_totals_alone(run.scorers)
                 lists = [name for name, _ in run.source.lists.merged]
                 agreement = trace.agreement() if "table" in self.files else repeat(None)
-                records = trace.records(run.systems, lists, counts, self.stated)
+                records = trace.records(run.source.systems, lists, counts, self.stated)
                 for record, value in zip(records, agreement, strict=False):
                     if "trace" in self.files:
                         first, self.entries = self.entries, {}
@@ -346,3 +423,9 @@ class _Writer:
             self.run, search, result, weights=weights.weights, default_weight=weights.default_weight
         )
         return replace(result, signature=signature)
+
+    def summarise(self, result: CorpusResult) -> None:
+        """Write the summary, if it is asked for."""
+        if "summary" in self.files:
+            summary = result.to_dict() | self.agreement.to_dict() | self.run.kinds.summary()
+            self.files["summary"].write(to_json(summary))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
@@ -15,9 +15,9 @@ from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, base_name, display, file_of
 from rerank.files.terminal import show, width
-from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files
+from rerank.formats.document_files import PREFIX, UnsegmentedText, cached_files, segments_of
 from rerank.notices import Notices
-from rerank.options import Command, argument, option, optional, optional_file, part, record
+from rerank.options import Command, argument, flag, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS
 from rerank.report.measures import MeasureOptions, tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, SystemValue, form_option, print_result
@@ -26,9 +26,8 @@ from rerank.values import FILE, SEED, TEXT, Whole
 
 if TYPE_CHECKING:
     from rerank.corpus.documents import Documents
-    from rerank.corpus.kbest import KBest
     from rerank.metrics import TextMetric
-    from rerank.metrics.bleu import Bleu
+    from rerank.metrics.bleu import Bleu, Extremes
     from rerank.report.comparison import EvaluatedTexts, SystemText
     from rerank.report.evaluation import Evaluation
     from rerank.scorers.programs import ProgramMetric
@@ -65,12 +64,11 @@ class EvaluatedFiles:
         "or, without them, of the HYPs, by the first metric (a file of this name is ./best). "
         "Default: best with --systems, else the first HYP; one alone is scored."
     )
-    align: bool = option(
+    align: bool = flag(
         "HYP and --baseline are texts of whole documents, as of LLMs, parted here into "
         "segments.\n\n"
         "By edit distance to the segments of the references, as mwerSegmenter does; each may "
-        "be a folder with a file for each document, named by its id.",
-        default=False,
+        "be a folder with a file for each document, named by its id."
     )
     rivals: tuple[tuple[str, str], ...] = option(
         "Outputs of single systems that stand beside each HYP, as of decode; the best of them is "
@@ -103,6 +101,20 @@ class EvaluatedFiles:
         """Whether the baseline is the best system."""
         return self.baseline == BEST or (self.baseline is None and bool(self.rivals))
 
+    @property
+    def described(self) -> tuple[tuple[str, ...], FilePath | None]:
+        """References and documents, of a test set unless the options name other documents."""
+        docs = self.documents.file
+        if self.test_set is None:
+            return self.references.references, docs
+        if self.references.references:
+            raise UsageError("expected --ref or --test-set, found both; give one")
+        cached = f"{PREFIX}{self.test_set}/{self.language_pair}"
+        references = tuple(cached_files(cached, "reference"))
+        if docs is None and self.documents.no_docs is None:
+            (docs,) = cached_files(cached, "documents")
+        return references, docs
+
     def check(self) -> None:
         """UsageError for half of a test set, and for two systems of one name."""
         names = [name for name, _ in self.rivals]
@@ -126,21 +138,44 @@ class Oracle:
         ReadingOptions, without={"missing"}, rare={"kbest_format", "top"}
     )
 
+    def extremes(
+        self,
+        documents: Documents,
+        references: Sequence[Sequence[bytes]],
+        bleu: Bleu,
+        notices: Notices,
+        in_case: Callable[[Iterable[bytes]], list[bytes]] | None,
+    ) -> Extremes | None:
+        """Statistics of the best and of the worst choices; in_case: changes the case of texts."""
+        from rerank.corpus.columns import TextColumn
+        from rerank.metrics.bleu import list_extremes
+        from rerank.runs.lists import KBestFile, Lists
+
+        if self.kbest is None:
+            return None
+        options = Lists(self.kbest, **asdict(self.reading))
+        file = KBestFile(Path(self.kbest), options, documents=documents)
+        lists = (kbest for _, kbest in file.read(notices))
+        if in_case is not None:
+            lists = (
+                replace(kbest, texts=TextColumn.of(in_case(kbest.texts.to_list())))
+                for kbest in lists
+            )
+        return list_extremes(lists, references, bleu)
+
 
 @record
 class PrintedEvaluation:
     """How the scores are printed."""
 
-    per_document: bool = option(
+    per_document: bool = flag(
         "Print a table of the documents, too, in TSV in place of that of the systems; JSON has it "
-        "always.",
-        default=False,
+        "always."
     )
-    score_only: bool = option(
+    score_only: bool = flag(
         "Print only the scores of each HYP, a line each, its metrics parted by TABs.",
         "--score-only",
         "-b",
-        default=False,
     )
     digits: int = option(
         "Number of digits after the point of --score-only.",
@@ -201,26 +236,21 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     """Scores of translations in files against references, the baseline first."""
     from rerank.corpus.spelling import detokenised, detruecased, nfc, truecaser
     from rerank.formats.translations import files_of, read_with_documents
-    from rerank.metrics.bleu import list_extremes
     from rerank.report.comparison import announce_programs, tuning_of
     from rerank.report.comparison import evaluate as evaluated
 
-    files, oracle, announce = options.files, options.oracle, options.messages.announce
-    references, docs, measures = files.references.references, files.documents.file, options.measures
-    untokenised: Sequence[str] = references
-    if files.test_set is not None:
-        references, docs = _of_test_set(files)
-        untokenised = (f"{PREFIX}{files.test_set}",)
+    files, measures, announce = options.files, options.measures, options.messages.announce
+    references, docs = files.described
+    untokenised = [f"{PREFIX}{files.test_set}"] if files.test_set else references
     systems = [*files.fixed, *files.systems]
     score_files = measures.score_files([*systems, *dict(files.rivals)])
     read = [
         *files_of(references, "reference"),
         *files_of([*systems, *(SystemValue.path(file) for _, file in files.rivals)], "system"),
-        *files_of([docs] if docs else [], "documents"),
-        *files_of([files.source] if files.source else [], "source"),
-        *(oracle.kbest, files.truecase),
-        *files_of([path for paths in score_files.values() for path in paths], "system"),
-        measures.weights,
+        *files_of([docs], "documents"),
+        *files_of([files.source], "source"),
+        *files_of(chain(*score_files.values()), "system"),
+        *(options.oracle.kbest, files.truecase, measures.weights),
     ]
     inputs = check_outputs([], read)
     measures = replace(measures, tokenize=tokenizer_of(measures.tokenize, untokenised, announce))
@@ -229,17 +259,15 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
         docs, files.documents.no_docs, references, notices, drop=files.references.drop_unreferenced
     )
     texts = _read_texts(files, documents, targets, notices, model=display(docs or references[0]))
-    if oracle.reading.in_nfc:
+    if options.oracle.reading.in_nfc:
         texts = texts.changed(lambda lines: list(map(nfc, lines)))
     in_case = truecaser(files.truecase) if files.truecase else None
     texts = texts if in_case is None else texts.changed(in_case)
     _note_oddities(texts, measures.tokenize or "none", notices)
     if files.best or files.named:
         texts, score_files = _baseline_first(options, texts, metrics, documents, score_files)
-    extremes = plain = None
-    if oracle.kbest is not None:
-        lists = _lists(oracle.kbest, oracle.reading, documents, notices, in_case)
-        extremes = list_extremes(lists, texts.references, metrics[0])
+    extremes = options.oracle.extremes(documents, texts.references, metrics[0], notices, in_case)
+    plain = None
     if measures.detokenize:
         plain = texts.changed(detruecased) if measures.detruecase else texts
         plain = plain.changed(partial(detokenised, language=measures.detokenize))
@@ -257,17 +285,6 @@ def evaluation(options: EvaluateOptions, notices: Notices) -> Evaluation:
     announce_programs(metrics[1], announce)
     inputs.check()
     return result
-
-
-def _of_test_set(files: EvaluatedFiles) -> tuple[tuple[str, ...], FilePath | None]:
-    """References and documents of a test set; the options may name other documents."""
-    if files.references.references:
-        raise UsageError("expected --ref or --test-set, found both; give one")
-    cached, docs = f"{PREFIX}{files.test_set}/{files.language_pair}", files.documents.file
-    references = tuple(cached_files(cached, "reference"))
-    if docs is None and files.documents.no_docs is None:
-        (docs,) = cached_files(cached, "documents")
-    return references, docs
 
 
 def _baseline_first(
@@ -315,7 +332,6 @@ def _read_texts(
 
     model: what has the documents, in messages.
     """
-    from rerank.formats.document_files import segments_of
     from rerank.formats.translations import read_systems, read_translation
     from rerank.report.comparison import EvaluatedTexts, SystemText
 
@@ -360,28 +376,8 @@ def _note_names(references: Sequence[str], systems: Sequence[str], notices: Noti
 
 def _note_oddities(texts: EvaluatedTexts, tokenize: str, notices: Notices) -> None:
     """Warnings of texts that are not spelled or tokenised as the references are, or equal them."""
-    from rerank.corpus.preparation import note_differences, note_identity
+    from rerank.corpus.preparation import note_identity
 
-    flat = [line for sentence in texts.references for line in sentence]
-    outputs = {text.name: text.lines for text in texts.systems}
-    note_differences(outputs, flat, notices, tokenize=tokenize)
+    texts.note_differences(notices, tokenize)
     for text in texts.systems:
         note_identity(text.lines, texts.references, notices, source=text.name)
-
-
-def _lists(
-    path: str,
-    reading: ReadingOptions,
-    documents: Documents,
-    notices: Notices,
-    in_case: Callable[[Iterable[bytes]], list[bytes]] | None,
-) -> Iterator[KBest]:
-    """The k-best lists, their candidates in the case of all texts."""
-    from rerank.corpus.columns import TextColumn
-    from rerank.runs.lists import KBestFile, Lists
-
-    lists = Lists(path, **asdict(reading))
-    for _, kbest in KBestFile(Path(path), lists, documents=documents).read(notices):
-        if in_case is not None:
-            kbest = replace(kbest, texts=TextColumn.of(in_case(kbest.texts.to_list())))
-        yield kbest

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from rerank.corpus.documents import Documents
 from rerank.corpus.reading import DocumentOptions
 from rerank.errors import UsageError
 from rerank.files.lines import InputFiles
@@ -22,9 +22,6 @@ from rerank.options import Command, argument, option, optional_file, part, recor
 from rerank.runs.options import Messages, printed
 from rerank.table import one_line
 from rerank.values import FILE, FOLDER, SEED, Pair, Whole
-
-if TYPE_CHECKING:
-    from rerank.corpus.documents import Documents
 
 INDEX, CAMPAIGN = "documents.tsv", "campaign.json"
 PEARMUT = "pearmut"
@@ -82,8 +79,8 @@ def export(options: ExportOptions, notices: Notices) -> str:
         raise UsageError("--to pearmut: expected two texts to compare, found one; add NAME=FILE")
     if options.to != PEARMUT and options.source is not None:
         raise UsageError("--source: seen by annotators of --to pearmut alone; give that, too")
-    source = [options.source] if options.source else []
-    inputs = InputFiles([docs, *(path for _, path in texts), *source])
+    files = [docs, *(path for _, path in texts), options.source]
+    inputs = InputFiles([path for path in files if path is not None])
     documents = documents_of_file(docs, notices)
     lines = {
         name: read_translation(path, documents, notices, model=str(docs)) for name, path in texts
@@ -91,11 +88,10 @@ def export(options: ExportOptions, notices: Notices) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
     with scratch_folder(target) as new:
         if options.to == PEARMUT:
-            read = [
-                read_translation(path, documents, notices, model=str(docs), role="source")
-                for path in source
-            ]
-            number = _write_campaign(new, options, documents, lines, next(iter(read), None))
+            sources = None
+            if (path := options.source) is not None:
+                sources = read_translation(path, documents, notices, model=str(docs), role="source")
+            number = _write_campaign(new, options, documents, lines, sources)
         else:
             number = _write_files(new, documents, lines)
         inputs.check()

@@ -187,21 +187,14 @@ def _missing(package: str, extra: str, of: str = "") -> Row:
     return {"missing": f"{package}{f', for {of}' * bool(of)}: pip install 'rerank-mt[{extra}]'"}
 
 
-def _scorers() -> Iterable[Row]:
-    """Show the scorers, the option of each, and what is not installed."""
-    yield _row(
-        "lm",
+_SCORERS = {  # option and description of each that is no file of scores
+    "lm": (
         "--lm NAME=DIR",
         "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
         "language model of Hugging Face, with seq2seq:DIR a sequence-to-sequence model of it, "
         "with openai:URL,model=NAME one behind a server, as feature NAME.",
-        **_missing("transformers", "hf", "hf:DIR and seq2seq:DIR"),
-    )
-    for name, kind in SCORE_FILES.items():
-        lacking = _missing("kenlm", "kenlm", "KenLM binaries") if name == "ngram" else {}
-        yield _row(name, f"--{name} [NAME=]FILE", kind.help.replace("\n\n", " "), **lacking)
-    yield _row(
-        PROGRAM,
+    ),
+    PROGRAM: (
         "--scorer NAME=command:PROGRAM[,KEY=VALUE...]",
         "A program outside, such as COMET: a command line, which is run without a "
         'shell. It prints who it is as {"name": "qe", "version": "1"}, then reads a JSON '
@@ -212,9 +205,8 @@ def _scorers() -> Iterable[Row]:
         "out the source, which --source else gives; timeout=SECONDS [default 600] without an "
         "answer end the run; batch=N [default 256] requests are asked at once. COMET and CometKiwi "
         "need an environment of their own: recipes/adapters/estimators.",
-    )
-    yield _row(
-        JUDGE,
+    ),
+    JUDGE: (
         f"--scorer NAME={JUDGE}:MODEL[,KEY=VALUE...]",
         "A language model that is asked about candidates: openai:URL,model=NAME, a server of "
         "chats, or hf:DIR, a folder of Hugging Face (extra hf). form=rating asks for a number from "
@@ -222,29 +214,41 @@ def _scorers() -> Iterable[Row]:
         "all candidates of a sentence, pair for the better one of two, in both orders. Answers are "
         "kept as they come, and none is asked for twice; budget= ends a run in time, and --dry-run "
         "says what one would cost. rerank help scorer has all keys.",
-    )
-    yield _row(
-        "consistency",
+    ),
+    "consistency": (
         "--scorer NAME=consistency[:IGNORED]",
         "Lexical consistency: minus the number of translations that a candidate "
         "gives to source words with another translation in the document so far, by the alignments "
         "or segmentations of the list or, without any, by words and phrases that candidates have "
         "where the source has a repeated one; needs --source. IGNORED: "
         "a file of source words that do not count.",
-    )
-    yield _row(
-        "glossary",
+    ),
+    "glossary": (
         "--glossary FILE[,case=yes][,inflection=yes]",
         "Terms of the source sentence that a candidate misses: minus their number; needs --source.",
-    )
-    yield _row(
-        "document-cache",
+    ),
+    "document-cache": (
         "--scorer NAME=document-cache[:SHARE]",
         "Words that the document has had before: the log-probability of a "
         "candidate's words under the unigram of the document so far, of weight SHARE [default "
         "0.5] beside a uniform distribution, less that without it. document-cache=SHARE behind a "
         "model of --lm interpolates that model instead.",
-    )
+    ),
+}
+
+
+def _scorers() -> Iterable[Row]:
+    """Show the scorers, the option of each, and what is not installed."""
+    files = {
+        name: (f"--{name} [NAME=]FILE", kind.help.replace("\n\n", " "))
+        for name, kind in SCORE_FILES.items()
+    }
+    missing = {
+        "lm": _missing("transformers", "hf", "hf:DIR and seq2seq:DIR"),
+        "ngram": _missing("kenlm", "kenlm", "KenLM binaries"),
+    }
+    for name, (option, description) in {"lm": _SCORERS["lm"], **files, **_SCORERS}.items():
+        yield _row(name, option, description, **missing.get(name, {}))
 
 
 def _models() -> Iterable[Row]:

@@ -26,15 +26,8 @@ from rerank.files.terminal import progress
 from rerank.formats.contrastive import GROUPS, read_contrastive
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, optional, optional_file, part, record
-from rerank.runs.options import (
-    LM_OR_HF_HELP,
-    Machine,
-    Messages,
-    form_option,
-    parting_option,
-    printed,
-)
-from rerank.runs.texts import evaluation_text, interned
+from rerank.runs.options import LM_OR_HF_HELP, Machine, Messages, form_option, printed
+from rerank.runs.texts import evaluation_text, interned, parting_option
 from rerank.scorers.model_options import HUGGING_FACE
 from rerank.scorers.models import broken_models, open_forward_model, open_model
 from rerank.values import FILE, FOLDER, Pair, Whole
@@ -374,19 +367,9 @@ def contrastive(options: ContrastiveOptions, notices: Notices) -> ContrastiveRep
             raise UsageError(f"{name}: given {n} times; give it once")
     items, groups = _items(options.files, notices)
     place = display(options.files[0])
-    contexts = [(item.context, item.source[:-1]) for item in items]
-    others = contexts_of_others(contexts, np.random.default_rng(options.seed))
-    if others is None:
+    texts, sources = _conditions(items, options.seed)
+    if len(texts[0]) < len(CONDITIONS):
         notices.add("condition-left-out", source=place)
-    of_others = [[]] * len(items) if others is None else [[items[k]] for k in others]
-    texts = [
-        [item.context, (), *(other.context for other in another)]
-        for item, another in zip(items, of_others, strict=True)
-    ]
-    sources = [
-        [item.source, item.source[-1:], *((*o.source[:-1], *item.source[-1:]) for o in another)]
-        for item, another in zip(items, of_others, strict=True)
-    ]
     variants = [(item.right, *item.wrong) for item in items]
     named, on = {str(lm): lm for lm in options.lms}, options.machine
     models = open_text_models(named, open_forward_model, on.device, on.threads)
@@ -411,6 +394,24 @@ def contrastive(options: ContrastiveOptions, notices: Notices) -> ContrastiveRep
             for name, rows in groups.items()
         ]
     return ContrastiveReport(accuracies, len(items), options.seed)
+
+
+def _conditions(items: Sequence[ContrastiveItem], seed: int) -> tuple[list[Any], list[Any]]:
+    """Sentences before each item in each condition, and their sources and that of the item.
+
+    Without the last condition where items have no others whose contexts they could take.
+    """
+    import numpy as np
+
+    contexts = [(item.context, item.source[:-1]) for item in items]
+    others = contexts_of_others(contexts, np.random.default_rng(seed))
+    of_others = [[]] * len(items) if others is None else [[contexts[k]] for k in others]
+    texts, sources = [], []
+    for item, other in zip(items, of_others, strict=True):
+        texts.append([item.context, (), *(before for before, _ in other)])
+        last = item.source[-1:]
+        sources.append([item.source, last, *((*source, *last) for _, source in other)])
+    return texts, sources
 
 
 def contexts_of_others(

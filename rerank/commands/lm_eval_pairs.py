@@ -6,20 +6,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import click
 
 from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
+from rerank.formats.contrastive import CONTRASTS, WordTest
 from rerank.notices import Notices
 from rerank.options import option, optional_file, part, record
 from rerank.runs.options import ListFiles, Messages, ReferenceFiles, form_option, printed
 from rerank.values import FILE, Whole
-
-if TYPE_CHECKING:
-    from rerank.formats.contrastive import WordTest
 
 VARIANTS = ("replaced", "omitted")
 REPEATED = "repeated"  # the class of content words that the document has had
@@ -84,7 +81,6 @@ def pairs(options: PairsOptions, notices: Notices) -> ContrastivePairs:
       rerank lm-eval pairs --kbest dev.nbest.gz --docs dev.docids --ref dev.en --out pairs.jsonl
     """
     from rerank.corpus.spelling import nfc_lines
-    from rerank.formats.contrastive import CONTRASTS
     from rerank.formats.translations import read_references, read_translation
     from rerank.runs.opening import open_run
 
@@ -169,7 +165,6 @@ def _context(
 
 def _words_of(word_class: str) -> Callable[[Sequence[Sequence[bytes]]], WordTest]:
     """The words in which variants differ, by the earlier references of a document."""
-    from rerank.formats.contrastive import WordTest
     from rerank.metrics.discourse import closed_words, english_words
 
     if word_class == REPEATED:

@@ -16,26 +16,20 @@ from rerank.files.paths import FilePath, display
 from rerank.files.terminal import number_of_processes, progress
 from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
-from rerank.options import Command, Given, argument, option, optional, optional_file, part, record
-from rerank.runs.options import (
-    LM_OR_HF_HELP,
-    Machine,
-    Messages,
-    form_option,
-    parting_option,
-    printed,
-    side_files,
-)
+from rerank.options import Command, Given, argument, flag, optional, optional_file, part, record
+from rerank.runs.options import LM_OR_HF_HELP, Machine, Messages, form_option, printed, side_files
 from rerank.runs.texts import (
     TextFiles,
     check_shape,
     encoded,
     evaluation_text,
     note_language,
+    parting_option,
     read_text,
     sentences_of,
 )
 from rerank.scorers.model_options import HUGGING_FACE
+from rerank.scorers.models import broken_models, open_for_texts, open_model
 from rerank.table import Column, Table
 from rerank.values import FILE, FOLDER, PART
 
@@ -79,7 +73,7 @@ class PerplexityOptions:
         "SRILM, for example --ngram model.arpa.gz."
     )
     side: Given = part(side_files("line of TEXT, blank where that is blank"))
-    across_documents: bool = option("Let contexts cross the ends of documents.", default=False)
+    across_documents: bool = flag("Let contexts cross the ends of documents.")
     documents: str = parting_option()
     document_cache: float | None = optional(
         "Interpolate the model with a document cache, the unigram of the document so far, of "
@@ -87,15 +81,12 @@ class PerplexityOptions:
         type=PART,
         metavar="SHARE",
     )
-    duplicate_last_word: bool = option(
+    duplicate_last_word: bool = flag(
         "Read and count the last word of each sentence twice, as the published program of Ji et "
         "al. 2016 does: only to compare with their figures.",
-        default=False,
         rare=True,
     )
-    per_document: bool = option(
-        "Print the figures of each document, too; documents count from 0.", default=False
-    )
+    per_document: bool = flag("Print the figures of each document, too; documents count from 0.")
     tags: str | None = optional_file(
         "A file beside TEXT with a tag for each word: print the figures of each tag, and of "
         "</s>.\n\n"
@@ -306,7 +297,6 @@ def _of_model(options: PerplexityOptions, notices: Notices) -> Perplexity:
     from lm.side_information import information_of
     from lm.subwords import SubwordVocabulary
     from rerank.formats.translations import check_files
-    from rerank.scorers.models import broken_models, open_model
 
     lm, machine, across = Path(options.lm or ""), options.machine, options.across_documents
     saved, tagged = open_model(lm, machine.device, machine.threads), None
@@ -351,7 +341,6 @@ def _of_causal(options: PerplexityOptions, notices: Notices) -> PerplexityReport
     per word count newlines as `</s>`, as of other models.
     """
     from lm.evaluation import MOST_NATS
-    from rerank.scorers.models import open_for_texts
 
     name = str(options.lm)
     model = open_for_texts(Path(name), options.machine.device, options.machine.threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
 from rerank.files.outputs import check_outputs
@@ -11,6 +12,10 @@ from rerank.options import Command, option, optional_file, part, record
 from rerank.runs.options import Messages, RunOptions, default_weight_option
 from rerank.runs.search import SearchOptions
 from rerank.values import FILE
+
+if TYPE_CHECKING:
+    from rerank.notices import Printer
+    from rerank.scorers.features import FeatureSource
 
 
 @record
@@ -89,16 +94,7 @@ def score(options: ScoreOptions) -> None:
             tuned.inputs(), notices, tuned, announce=messages.announce, programs=search.programs()
         ) as run:
             for scorer in run.scorers:
-                if scorer.given_later:
-                    messages.announce(
-                        f"{scorer.name}: after the {context} of later sentences, since its model "
-                        "reads documents from the last"
-                    )
-                if not scorer.causal:
-                    messages.announce(
-                        f"{scorer.name}: given the {context} of both sides, since its model reads "
-                        "the next sentence, too"
-                    )
+                _announce_context(scorer, context, messages.announce)
             if model is not None:
                 search = run.choose_search(search, messages.announce)
             if run.shard is None:
@@ -119,3 +115,17 @@ def score(options: ScoreOptions) -> None:
 
 
 COMMAND = Command("score", ScoreOptions, score)
+
+
+def _announce_context(scorer: FeatureSource, context: str, announce: Printer) -> None:
+    """Announce other sentences than the earlier ones that a scorer is given."""
+    if scorer.given_later:
+        announce(
+            f"{scorer.name}: after the {context} of later sentences, since its model reads "
+            "documents from the last"
+        )
+    if not scorer.causal:
+        announce(
+            f"{scorer.name}: given the {context} of both sides, since its model reads the next "
+            "sentence, too"
+        )

@@ -17,8 +17,8 @@ from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
 from rerank.options import Command, argument, option, part, record
 from rerank.registry import attribute
-from rerank.runs.options import Messages, form_option, parting_option, printed
-from rerank.runs.texts import documents_beside, frequent_words, read_text
+from rerank.runs.options import Messages, form_option, printed
+from rerank.runs.texts import documents_beside, frequent_words, parting_option, read_text
 from rerank.scorers.models import valid_files
 from rerank.table import Column, Table
 from rerank.values import FILE, FOLDER, MOST_LINES, Whole

@@ -23,22 +23,18 @@ from rerank.formats.run_records import LearningCurve
 from rerank.notices import Notices
 from rerank.options import Command
 from rerank.registry import MODELS
-from rerank.runs.texts import (
-    TextFiles,
-    TrainingTexts,
-    counted_words,
-    tokenizer_files,
-    training_texts,
-)
+from rerank.runs.texts import TextFiles, counted_words, tokenizer_files
 from rerank.runs.training import (
     OF_RECIPES,
     Beginning,
     TrainingFiles,
+    TrainingTexts,
     TrainLmOptions,
     begin_from,
     begin_with,
     model_before,
     source_model,
+    training_texts,
 )
 from rerank.scorers.models import choose_device, use_cores, valid_files
 
@@ -88,47 +84,33 @@ def _trained(options: TrainLmOptions, notices: Notices) -> tuple[Validation | No
     and announces.
     Memory: 4 bytes a word of the training text, plus the model.
     """
-    from lm.composition import fact, load
     from lm.training.state import load_training
     from rerank.runs.distribution import processes
 
-    began, files, name = perf_counter(), options.files, options.choice.model
-    out, state = files.out, files.out / "resume"
+    began, files, out = perf_counter(), options.files, options.files.out
     _check_folder(out, files.resume)
     values = options.completed()
     of_recipe: dict[str, Any] = {name: values.get(name) for name in OF_RECIPES}
     options = replace(options, texts=replace(options.texts, **of_recipe))
-    context = load(MODELS[name].context)
-    train, valid = _text_files(files, name)
+    train, valid = _text_files(files, options.choice.model)
     read = (*train.all, *valid.all, *tokenizer_files(options.texts.tokenizers.values()))
     rows = LearningCurve(files.curve) if files.curve else None
-    models = options.choice.source_lm, options.choice.begin
-    in_folder = [path for path in out.glob("*") if path.is_file()]
-    inputs = check_outputs([files.curve], read, filter(None, [*in_folder, *models]))
-    resume = files.resume and (state / "state.json").exists()
-    if not resume:
-        _check_packages(name, context)
+    folders = [options.choice.source_lm, options.choice.begin, *filter(Path.is_file, out.glob("*"))]
+    inputs = check_outputs([files.curve], read, filter(None, folders))
+    saved = out / "resume" if files.resume and (out / "resume" / "state.json").exists() else None
+    if saved is None:
+        _check_packages(options.choice.model)
     chosen_device = choose_device(options.machine.device, options.machine.threads)
     lock = only_writer(out) if process_number() == 0 else nullcontext()
     with lock, processes(chosen_device, read) as (device, group):
         _check_model(options, values, device)
         begin = Beginning(source_model(options, values), model_before(options, values))
-        texts = training_texts(
-            options.texts,
-            train,
-            valid,
-            notices,
-            known=_known(options, state if resume else None, begin),
-            shared=lambda vocabulary: group.gather(vocabulary)[0],
-            spells=fact(context, "spells") or (),
-            streams=values["streams"],
-            backward=values.get("backward"),
-            reverse_documents=values.get("reverse_documents"),
-        )
-        trainer = _trainer(options, values, texts, device, group, begin, fresh=not resume)
-        if resume:
+        known = _known(options, saved, begin)
+        texts = training_texts(options, values, (train, valid), known, group, notices)
+        trainer = _trainer(options, values, texts, device, group, begin, fresh=saved is None)
+        if saved is not None:
             with valid_files():
-                load_training(state, trainer)
+                load_training(saved, trainer)
             if rows:
                 rows.resume(trainer.progress.update, notices)
         options.messages.report(notices)
@@ -258,11 +240,11 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
-def _check_packages(model: str, context: Any) -> None:
+def _check_packages(model: str) -> None:
     """UsageError if the model learns from the training text with a package that is not there."""
-    from lm.composition import fact
+    from lm.composition import fact, load
 
-    module = fact(context, "learns_with")
+    module = fact(load(MODELS[model].context), "learns_with")
     if module is not None and find_spec(module) is None:
         package, extra = EXTRAS.get(module, (module, ""))
         cure = f"pip install 'rerank-mt[{extra}]'" if extra else "install it"

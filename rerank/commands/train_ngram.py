@@ -9,14 +9,15 @@ from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.formats.plain_texts import UNKNOWN_FORM, RunningText
 from rerank.notices import Notices
-from rerank.options import Command, option, optional, part, record
-from rerank.runs.options import Messages, parting_option, printed
+from rerank.options import Command, flag, option, optional, part, record
+from rerank.runs.options import Messages, printed
 from rerank.runs.texts import (
     TOKENIZER,
     TOKENIZER_HELP,
     check_package,
     counted_words,
     frequent_words,
+    parting_option,
     read_text,
     subwords,
     tokenizer_files,
@@ -45,10 +46,9 @@ class TrainNgramOptions:
         type=click.Choice(["kneser-ney", "stupid-backoff"]),
         default="kneser-ney",
     )
-    discount_fallback: bool = option(
+    discount_fallback: bool = flag(
         "Take the discounts 0.5, 1 and 1.5 for orders whose counts give none, as in small or "
-        "made-up texts; such a text is refused otherwise.",
-        default=False,
+        "made-up texts; such a text is refused otherwise."
     )
     vocabulary: int | None = optional(
         "Vocabulary size: the most frequent words; the others are <unk> [default: all words].",

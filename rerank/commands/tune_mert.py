@@ -10,11 +10,11 @@ weights' search. Memory: see `TuningSet`; candidates that do not fit into `--mem
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.files.paths import display
-from rerank.notices import Notices
 from rerank.options import Command, optional, part, record
 from rerank.report.measures import tokenizer_of
 from rerank.runs.options import Messages, ReferenceFiles, RunOptions
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from rerank.scorers.features import FeatureSpace
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.objective import Sums
-    from rerank.tuning.pool import Pool
-    from rerank.tuning.pool_search import PoolSearch
     from rerank.tuning.run import TuningResult
 
 
@@ -83,14 +81,13 @@ def tune_mert(options: TuneMertOptions) -> None:
       rerank tune-mert --kbest dev.nbest.gz --docs dev.docids --ref dev.en \
         --lm codclm=models/codclm --start moses.ini --out weights.json
     """
-    from rerank.files.arrays import size_text
     from rerank.formats.translations import files_of
     from rerank.formats.weights import write_weights
     from rerank.metrics.bleu import Bleu
     from rerank.runs.distribution import announce_work, share_scores
     from rerank.runs.lists import read_targets
     from rerank.runs.opening import open_run
-    from rerank.runs.tuning_set import PerHypothesis, tune_documents, tuning_search, verdict_entries
+    from rerank.runs.tuning_set import PerHypothesis, tune_documents, tuning_search
     from rerank.tuning.pool_search import SavedSearches
 
     plan, references, weights = options.plan, options.references.references, options.weights.files
@@ -103,8 +100,7 @@ def tune_mert(options: TuneMertOptions) -> None:
         lists = options.run.inputs(drop_unreferenced=options.references.drop_unreferenced)
         plan.check(ranges=bool(weights.ranges), start=bool(weights.start or lists.made))
         files = [*files_of(references, "reference"), *weights.inputs, *plan.objective.paths]
-        read = [*options.run.files, *files]
-        inputs = weights.check_files(read, options.run.scorers.folders)
+        inputs = weights.check_files([*options.run.files, *files], options.run.scorers.folders)
         frame, start = weights.read(notices)
         bleu = Bleu(tokenizer_of(plan.objective.tokenize, references, announce))
         search = tuning_search(options.searching.chosen(), plan, start)
@@ -120,7 +116,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             metrics=[named for named in plan.objective.files if named[0] not in programs],
         ) as run:
             saved = SavedSearches(run.opened_cache())
-            features = _features(options.weights, start, run, plan)
+            features = _features(options.weights, start, run)
             search = run.choose_search(search, announce)
             if run.shard is not None:
                 _score_shard(run, search, features, inputs, options.messages)
@@ -129,9 +125,7 @@ def tune_mert(options: TuneMertOptions) -> None:
             metrics = plan.objective.load_metrics(
                 bleu, lambda name: programs.get(name) or PerHypothesis(run.metrics[name])
             )
-            _check(run, features, frame, weights.base)
-            if (memory := options.run.sharing.memory) is not None:
-                announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
+            _check_base(run, features, frame, weights.base)
             result = tune_documents(
                 run,
                 documents.split(lines),
@@ -144,33 +138,24 @@ def tune_mert(options: TuneMertOptions) -> None:
             )
             run.warn()
             inputs.check()
-            if weights.plot is not None:
-                _plot(run, result, weights.plot)
+            _plot(run, result, weights.plot)
             run.report(announce, options.messages.detail)
             # here, since a copy of standard input exists only as long as the lists are open
-            made = (
-                _provenance(run, files, result, search)
-                | _scores(result.statistics, metrics, lines, announce)
-                | result.entries()
-                | (judged := verdict_entries(run, run.kinds.models, run.systems, result))
-                | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
-            )
-            tuned = result.written(made)
+            scores = _scores(result.statistics, metrics, lines, announce)
+            tuned = result.written(_provenance(run, files, result, search, scores))
             write_weights(weights.out, tuned, base=frame, notices=notices)
             saved.discard()
-    said = [f"verdict: {judged['verdict']}", result.to_text()]
-    # what counts most is the last line
-    announce("\n".join([*tuned.remarks(), *said[:: -1 if "beside_systems" in judged else 1]]))
+    said = [f"verdict: {tuned.provenance['verdict']}", result.to_text()]
+    if "beside_systems" in tuned.provenance:  # what counts most is the last line
+        said.reverse()
+    announce("\n".join([*tuned.remarks(), *said]))
 
 
 COMMAND = Command("tune-mert", TuneMertOptions, tune_mert)
 
 
-def _features(
-    weights: MertWeights, start: Weights | None, run: Run[ListSource], plan: Plan
-) -> TunedFeatures:
+def _features(weights: MertWeights, start: Weights | None, run: Run[ListSource]) -> TunedFeatures:
     """The tuned features; one of the systems, or their consensus, is a start without weights."""
-    from rerank.scorers.agreement import starts
     from rerank.tuning.features import TunedFeatures
 
     return TunedFeatures(
@@ -178,8 +163,7 @@ def _features(
         start,
         display(weights.files.start or ""),
         dict(weights.files.ranges),
-        systems={} if start else run.systems,
-        consensus=starts(dict(plan.objective.metrics)),
+        systems={} if start else run.source.systems,
     )
 
 
@@ -209,43 +193,40 @@ def _score_shard(
     run.report(messages.announce, messages.detail)
 
 
-def _check(
+def _check_base(
     run: Run[ListSource], features: TunedFeatures, frame: Sequence[bytes] | None, base: str | None
 ) -> None:
     """Faults of the file to write, which would show up after the work."""
-    from rerank.formats.moses_ini import merged
-    from rerank.formats.weights import by_name
-
-    lists = (kbest for _, kbest in run.read_unreported() if kbest.n)
-    if frame is not None and (first := next(lists, None)) is not None:
-        space = run.space(first, total=features.total)
-        begin = by_name(features.start(space), space.labels)
-        merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
+    lists = run.read_unreported() if frame is not None else ()
+    for first in islice((kbest for _, kbest in lists if kbest.n), 1):
+        features.check_base(run.space(first, total=features.total), frame, base)
 
 
-def _plot(run: Run[ListSource], result: TuningResult, path: str) -> None:
-    with run.watch.lap("tuning"):
-        plot_surface(path, result.task.pool(result.path), result.weights, result.task.search)
+def _plot(run: Run[ListSource], result: TuningResult, path: str | None) -> None:
+    """Draw the objective around the weights, if it is asked for."""
+    from rerank.report.figures import plot_surface
 
-
-def plot_surface(path: str, pool: Pool, weights: NDArray[np.float64], search: PoolSearch) -> None:
-    """Draw the objective around weights (G,) to a file."""
-    from rerank.report.figures import plot_sections
-    from rerank.tuning.tuners.ascent import sections
-
-    objective = search.goal.objective
-    around = sections(pool, weights, objective, search.names)
-    plot_sections(path, around, objective=objective.name)
+    if path is not None:
+        with run.watch.lap("tuning"):
+            pool = result.task.pool(result.path)
+            plot_surface(path, pool, result.weights, result.task.search)
 
 
 def _provenance(
-    run: Run[ListSource], files: Sequence[FilePath], result: TuningResult, search: Search
+    run: Run[ListSource],
+    files: Sequence[FilePath],
+    result: TuningResult,
+    search: Search,
+    scores: dict[str, object],
 ) -> dict[str, object]:
-    """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
-    from rerank.corpus.reading import AS_NFC, AS_SOURCE
-    from rerank.runs.tuning_set import start_entries
+    """Entries of a weights file about its making: objective, seed, options, digests of inputs.
 
-    lists, task = run.source.lists, result.task
+    scores: on the tuning set.
+    """
+    from rerank.corpus.reading import AS_NFC, AS_SOURCE
+    from rerank.runs.tuning_set import start_entries, verdict_entries
+
+    lists, documents, task = run.source.lists, run.source.documents, result.task
     options = {name: value for name, value in search.options.given().items() if value is not None}
     made: dict[str, object] = {
         **task.plan.entries(task.goal.name, [*lists.files, *run.options.scorers.files, *files]),
@@ -263,7 +244,8 @@ def _provenance(
     }
     for scorer in run.scorers:
         made |= scorer.provenance()
-    return made | start_entries(result, run.systems)
+    made |= start_entries(run, result) | scores | result.entries() | verdict_entries(run, result)
+    return made | ({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {})
 
 
 def _scores(

@@ -65,15 +65,9 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
       rerank tune-moses --features run1.features.dat --scores run1.scores.dat \
         --init run1.init.opt --base moses.ini --out tuned.ini
     """
-    import numpy as np
-
-    from rerank.commands.tune_mert import plot_surface
-    from rerank.formats.moses_ini import merged
-    from rerank.formats.weights import by_name, write_weights
+    from rerank.formats.weights import write_weights
+    from rerank.report.figures import plot_surface
     from rerank.tuning.moses import read_extracted, tune_extracted
-    from rerank.tuning.objective import length_of, sentence_bleu
-    from rerank.tuning.run import gain_text
-    from rerank.tuning.scale import fit_scale
 
     read, weights, plan = options.files, options.weights, options.plan
     announce = options.messages.announce
@@ -89,26 +83,16 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
     space = data.space
     features = _features(options, start, space, notices)
     features.check(space, announce)
-    sparse = features.other_sparse(space)
-    if lacking := set(data.sparse.names) - sparse.keys():
+    if lacking := set(data.sparse.names) - features.other_sparse(space).keys():
         source = display(weights.start or read.features[0])
         notices.add("sparse-feature-without-weight", source=source, count=len(lacking))
-    if frame is not None:  # a fault is reported before the work
-        begin = by_name(features.start(space), space.labels)
-        merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
+    features.check_base(space, frame, weights.base)  # before the work
     result = tune_extracted(data, features, plan, notices, announce)
     inputs.check()
-    pool, best, search = result.pool, result.result.best, result.search
-    quality = sentence_bleu(pool.statistics)
-    scale = fit_scale(pool.scores(best.weights), quality, pool.offsets, notices)
-    optima = [optimum.bleu for optimum in result.result.optima]
-    spread = np.quantile(optima, [0, 0.5, 1]).tolist() if optima else []
+    scale, search = result.scale(notices), result.search
     made: dict[str, object] = {
         **plan.entries(search.goal.name, [*files, *weights.inputs]),
-        "statistics": "Moses' extractor",
-        "bleu": best.bleu,
-        "length_ratio": length_of(best.statistics),
-        "optima": {"found": len(optima), "bleu": spread},
+        **result.entries(),
         **features.entries(search.names),
         "verdict": result.verdict(),
     }
@@ -118,12 +102,10 @@ def tune_moses(options: TuneMosesOptions, notices: Notices) -> str:
         announce(scale.to_text())
         made |= scale.to_provenance()
     if weights.plot is not None:
-        plot_surface(weights.plot, pool, best.weights, search)
+        plot_surface(weights.plot, result.pool, result.result.best.weights, search)
     written = features.tuned(space, result.weights, scale.alpha if scale else None, made)
     write_weights(weights.out, written, base=frame, notices=notices)
-    before = "start", result.result.start.statistics
-    gain = gain_text(best.statistics, before, search.goal, result.selection)
-    return f"verdict: {made['verdict']}\n{gain}"
+    return f"verdict: {made['verdict']}\n{result.to_text()}"
 
 
 COMMAND = Command("tune-moses", TuneMosesOptions, tune_moses)

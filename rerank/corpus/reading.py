@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from rerank.corpus.documents import DocumentFile
 from rerank.errors import UsageError
-from rerank.options import option, record
+from rerank.files.encoding import Encoding
+from rerank.files.paths import FilePath
+from rerank.options import option, optional, optional_file, record
 from rerank.registry import DOCUMENT_FORMATS
-from rerank.values import FILE, MOST_LINES, TEXT, WEIGHT, EncodingName, MemberName, Whole
-
-if TYPE_CHECKING:
-    from rerank.files.encoding import Encoding
-    from rerank.files.paths import FilePath
+from rerank.values import MOST_LINES, TEXT, WEIGHT, EncodingName, MemberName, Whole
 
 AS_EMPTY, AS_ERROR, AS_SOURCE = "empty", "error", "source"  # of `--missing`
 AS_IT_IS, AS_NFC = "none", "nfc"  # of `--normalize`
@@ -22,12 +21,11 @@ KEEP, AVOID, DROP = "keep", "avoid", "drop"  # of `--defects`
 
 def tokenize_option() -> Any:
     """The option of the tokenizer of BLEU; None: by the format of the references."""
-    return option(
+    return optional(
         "Tokenizer of sacrebleu for BLEU, such as 13a, or moses-en.\n\n"
         "moses-en is that of Moses for a language, of texts that are not tokenised. Default: "
         "13a for references in XML, SGML, JSON or of a test set, none for plain lines.",
         type=TEXT,
-        default=None,
     )
 
 
@@ -35,17 +33,14 @@ def tokenize_option() -> Any:
 class ReadingOptions:
     """How k-best lists are read from a file."""
 
-    kbest_format: str | None = option(
+    kbest_format: str | None = optional(
         "Format of the list, if its first lines do not tell; `rerank list formats` shows them. "
         "flat:K and portage:K have K lines a sentence.",
         type=TEXT,
-        default=None,
         metavar="NAME[:K]",
     )
-    kbest_scores: FilePath | None = option(
+    kbest_scores: FilePath | None = optional_file(
         "Numbers of each hypothesis of a flat or Portage list, a line each, as features F0, F1, ….",
-        type=FILE,
-        default=None,
         rare=True,
     )
     encoding: str = option(
@@ -61,8 +56,8 @@ class ReadingOptions:
         default="strict",
         rare=True,
     )
-    top: int | None = option(
-        "Keep the first K candidates.", type=Whole(most=MOST_LINES), default=None, metavar="K"
+    top: int | None = optional(
+        "Keep the first K candidates.", type=Whole(most=MOST_LINES), metavar="K"
     )
     first_id: int = option(
         "Id of the first source sentence in the list.",
@@ -76,12 +71,8 @@ class ReadingOptions:
         default=1_000_000,
         rare=True,
     )
-    clip_inf: float | None = option(
-        "Replace infinite feature values by ±VALUE.",
-        type=WEIGHT,
-        default=None,
-        metavar="VALUE",
-        rare=True,
+    clip_inf: float | None = optional(
+        "Replace infinite feature values by ±VALUE.", type=WEIGHT, metavar="VALUE", rare=True
     )
     missing: str = option(
         "Source lines without candidates: an empty line, an error, or the line of --source "
@@ -103,8 +94,6 @@ class ReadingOptions:
     @property
     def encoded(self) -> Encoding:
         """The encoding of the lists."""
-        from rerank.files.encoding import Encoding
-
         return Encoding(self.encoding, self.encoding_errors == "replace")
 
     @property
@@ -117,34 +106,27 @@ class ReadingOptions:
 class DocumentOptions:
     """Which sentences are a document: as a file says, or `--no-docs`."""
 
-    docs: str | None = option(
+    docs: str | None = optional_file(
         "Document ids, one line per source sentence; or another format of `rerank list "
         "document-formats`.\n\n"
         "The format is recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, text "
-        "with blank lines between documents.",
-        type=FILE,
-        default=None,
+        "with blank lines between documents."
     )
-    docs_field: str | None = option(
+    docs_field: str | None = optional(
         "Field of --docs that is the document id: a number from 1, or a key of JSON.",
         type=TEXT,
-        default=None,
         metavar="N|KEY",
         rare=True,
     )
-    docs_format: str | None = option(
-        "Format of --docs [default: by content].",
-        type=MemberName(DOCUMENT_FORMATS),
-        default=None,
-        rare=True,
+    docs_format: str | None = optional(
+        "Format of --docs [default: by content].", type=MemberName(DOCUMENT_FORMATS), rare=True
     )
     allow_interleaved: bool | None = option(
         "Lines of a document in --docs may stand apart.", default=None, rare=True
     )
-    no_docs: str | None = option(
+    no_docs: str | None = optional(
         "In place of --docs: each sentence is a document, or all sentences are one.",
         type=click.Choice(["each", "one"]),
-        default=None,
     )
 
     def check(self) -> None:
@@ -157,8 +139,6 @@ class DocumentOptions:
     @property
     def file(self) -> FilePath | None:
         """The file of documents, with what is said of it."""
-        from rerank.corpus.documents import DocumentFile
-
         said = self.docs_field, self.docs_format, self.allow_interleaved
         if self.docs is None or said == (None, None, None):
             return self.docs

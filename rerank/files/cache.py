@@ -3,9 +3,10 @@
 Arrays that were put are returned unchanged, or not at all. A shard is
 `<folder>/<group>/<name>.scores`, both hex digests: arrays as safetensors, then the SHA-256 of
 schema, group, name and these. It may come from anybody: unless every byte is as expected, it is a
-cache miss. `<name>.answers` beside it holds answers (`rerank.files.answers`). If the cache cannot
-be written, the run goes on without it. Processes share a folder without locks: shards are renamed
-into place, and the last writer wins. Files with other names and targets of links are never touched.
+cache miss. `<name>.answers` beside it holds answers that were paid for, such as those of servers
+(`AnswerStore`). If the cache cannot be written, the run goes on without it. Processes share a
+folder without locks: shards are renamed into place, and the last writer wins. Files with other
+names and targets of links are never touched.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ import json
 import math
 import os
 import re
+import secrets
 import stat
 import sys
+import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +34,7 @@ from numpy.typing import NDArray
 
 from rerank.errors import RerankError, UsageError
 from rerank.files.outputs import atomic
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
@@ -41,6 +45,7 @@ _ASIDE = re.compile(r"\.[0-9a-f]{16,50}[.a-z]{0,7}\.\d+\.[0-9a-f]{8}\.tmp")
 _STALE_SECONDS = 3600
 
 _SCHEMA = "rerank score cache 1"  # a new number makes older shards misses
+_ANSWER_SCHEMA = b"rerank answers 1"  # a new number makes older answers unknown
 _DIGEST_BYTES = 32
 _CODES = {"F64": "f8", "F32": "f4", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1", "U8": "u1"}
 _DTYPES = {name: np.dtype(f"<{code}") for name, code in _CODES.items()}
@@ -199,12 +204,10 @@ class Cache:
 # Location and limit
 
 
-def cache_folder(given: Path | None = None) -> Path:
-    """The folder given, else $RERANK_CACHE, else `rerank` in the system's cache folder."""
-    if given is not None:
-        return given
-    if own := os.environ.get("RERANK_CACHE"):
-        return Path(own)
+def cache_folder(chosen: FilePath | None = None) -> Path:
+    """The chosen folder, else $RERANK_CACHE, else `rerank` in the system's cache folder."""
+    if chosen := os.environ.get("RERANK_CACHE") if chosen is None else chosen:
+        return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):  # others are to be ignored, says the XDG specification
         return Path(base, "rerank")
@@ -293,6 +296,65 @@ def _regular(path: Path) -> os.stat_result | None:
     except OSError:
         return None
     return status if stat.S_ISREG(status.st_mode) else None
+
+
+# Answers
+
+
+class AnswerStore:
+    """Answers by key, of one group of a cache; without a cache they are kept in memory alone.
+
+    A process appends its answers to a file of its own in the folder of the group, so that processes
+    share a folder without locks, and reads those of all. An answer is a line: the begin of the
+    SHA-256 of schema, group, key and answer, then key and answer in base64; lines that are damaged
+    or cut off are ignored. group: hex digits, the digest of what answers depend on beside their
+    keys. Memory: the answers and some 200 bytes each. Threads may share it.
+    """
+
+    def __init__(self, cache: Cache | None, group: str) -> None:
+        self._cache, self._group = cache, group
+        self._name = secrets.token_hex(8)
+        self._answers: dict[bytes, bytes] | None = None
+        self._lock = threading.RLock()
+
+    def get(self, key: bytes) -> bytes | None:
+        """The answer that was put last under a key; None if there is none."""
+        with self._lock:
+            if self._answers is None:
+                self._answers = self._read()
+            return self._answers.get(key)
+
+    def __contains__(self, key: bytes) -> bool:
+        """Whether there is an answer."""
+        return self.get(key) is not None
+
+    def put(self, key: bytes, answer: bytes) -> None:
+        """Keep an answer: it is on disk now, unless the cache cannot be written, or has none."""
+        with self._lock:
+            if self.get(key) == answer:
+                return
+            if self._answers is not None:
+                self._answers[key] = answer
+            if self._cache is not None:
+                line = b" ".join([self._check(key, answer), b64encode(key), b64encode(answer)])
+                # of a line that was cut off the next one is no part
+                self._cache.append(self._group, self._name, b"\n" + line + b"\n")
+
+    def _read(self) -> dict[bytes, bytes]:
+        """The answers of all processes so far."""
+        answers: dict[bytes, bytes] = {}
+        for content in self._cache.answers(self._group) if self._cache is not None else ():
+            for line in content.split(b"\n"):
+                with suppress(ValueError):
+                    check, *parts = line.split(b" ")
+                    key, answer = (b64decode(part, validate=True) for part in parts)
+                    if check == self._check(key, answer):
+                        answers[key] = answer
+        return answers
+
+    def _check(self, key: bytes, answer: bytes) -> bytes:
+        parts = _ANSWER_SCHEMA, self._group.encode(), key, answer
+        return hashlib.sha256(b" ".join(map(b64encode, parts))).hexdigest()[:32].encode()
 
 
 # Bytes of a shard

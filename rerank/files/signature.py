@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rerank.errors import printable
-
-if TYPE_CHECKING:
-    from rerank.files.paths import FilePath
+from rerank.files.paths import FilePath, base_name
 
 __version__ = "0.2.0"
 LENGTH = 8  # hexadecimal digits of a digest
@@ -46,8 +44,6 @@ def file_entry(path: FilePath) -> dict[str, str] | None:
 
     `{"file": "dev.kbest", "digest": "sha256:ab12cd34"}`; None for what cannot be read twice.
     """
-    from rerank.files.paths import base_name
-
     digits = short_digest(path)
     name = printable(base_name(path))
     return None if digits is None else {"file": name, "digest": f"sha256:{digits}"}

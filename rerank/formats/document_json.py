@@ -80,35 +80,9 @@ class DocumentJson:
         """The documents and texts; InputError for what is no object, or lacks the key."""
         place, rows, size = Place(source, notices), list[_Row](), 0
         for line in place.numbered(choices.limited(lines, source)):
-            try:
-                sentence = read_json(line)
-            except (ValueError, RecursionError):
-                sentence = None
-            if not isinstance(sentence, dict):
-                raise place.fault(
-                    f"expected a JSON object with the key 'document', found {shown(line)}; write "
-                    "one per sentence"
-                )
-            try:
-                texts = {(role, name): text for role, name, text in _texts(sentence)}
-                cut = frozenset(key for key in texts if key[0] == "system")
-                cut = cut if is_truncated(sentence) else frozenset()
-                document, segment = _id(sentence, choices.field), _segment_id(sentence)
-                rows.append(_Row(place.line, document, segment, texts, cut))
-            except InputError as fault:
-                raise place.fault(str(fault)) from None
-            if sentence.get("is_bad_source") is True:
-                place.note("bad-source")
-            size += sum(map(len, texts.values()))
+            rows.append(_Row.read(line, choices.field, place))
+            size += sum(map(len, rows[-1].texts.values()))
             check_size(size, _MOST_TEXTS, source)
-            unread = [
-                key
-                for key, value in sentence.items()
-                if _LIKE_A_TEXT.search(key) and value not in texts.values()
-                if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
-            ]
-            if unread:
-                notices.add("unread-text-key", source=source, line=place.line, names=unread)
         rows = _of_systems(rows, place)
         all_texts = [text for row in rows for text in row.texts.values()]
         are_documents = len({row.document for row in rows}) == len(rows) and any(
@@ -154,6 +128,37 @@ class _Row:
     segment: str | None
     texts: Mapping[tuple[Role, str], str]
     truncated: frozenset[tuple[Role, str]] = frozenset()
+
+    @classmethod
+    def read(cls, line: bytes, field: str | None, place: Place) -> _Row:
+        """The object of a line, whose document is at a key that is chosen, or at a known one."""
+        try:
+            sentence = read_json(line)
+        except (ValueError, RecursionError):
+            sentence = None
+        if not isinstance(sentence, dict):
+            raise place.fault(
+                f"expected a JSON object with the key 'document', found {shown(line)}; write "
+                "one per sentence"
+            )
+        try:
+            texts = {(role, name): text for role, name, text in _texts(sentence)}
+            cut = (key for key in texts if key[0] == "system" and is_truncated(sentence))
+            ids = _id(sentence, field), _segment_id(sentence)
+            row = cls(place.line, *ids, texts, frozenset(cut))
+        except InputError as fault:
+            raise place.fault(str(fault)) from None
+        if sentence.get("is_bad_source") is True:
+            place.note("bad-source")
+        unread = [
+            key
+            for key, value in sentence.items()
+            if _LIKE_A_TEXT.search(key) and value not in texts.values()
+            if isinstance(value, str) and value and not _KNOWN.fullmatch(key)
+        ]
+        if unread:
+            place.note("unread-text-key", names=unread)
+        return row
 
     @property
     def systems(self) -> list[str]:
@@ -240,8 +245,8 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
 def _numbered(rows: list[_Row]) -> list[_Row]:
     """The rows, whose document ids of WMT25 may end in the number of their segment, apart."""
     ids = [PARAGRAPH.fullmatch(row.document.decode()) for row in rows]
-    several = len({row.document for row in rows}) < len(rows)
-    if None in ids or several or any(row.segment for row in rows):
+    is_repeated = len({row.document for row in rows}) < len(rows)
+    if None in ids or is_repeated or any(row.segment for row in rows):
         return rows
     pairs = zip(rows, ids, strict=True)
     return [
@@ -324,10 +329,10 @@ def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
         if role is not None and isinstance(text, str):
             yield role, system if role == "system" and isinstance(system, str) else "", text
     for key in (*_REFERENCES, *_BY_NAME):
-        several = sentence.get(key)
-        if isinstance(several, list) and key in _REFERENCES:
-            several = {str(n): text for n, text in enumerate(several, 1)}
-        for name, text in several.items() if isinstance(several, dict) else ():
+        named = sentence.get(key)
+        if isinstance(named, list) and key in _REFERENCES:
+            named = {str(n): text for n, text in enumerate(named, 1)}
+        for name, text in named.items() if isinstance(named, dict) else ():
             if isinstance(text, dict):
                 text = text.get("ref", text.get("text"))
             text = _joined(text)

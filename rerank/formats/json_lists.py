@@ -372,30 +372,11 @@ def _add_candidate(
     *,
     truncated: bool,
 ) -> None:
-    """Add a candidate: an object with a text, a text alone or with a number, or its subwords."""
-    sparse = features = None
-    others: dict[str, Any] = {}
-    is_pair = isinstance(candidate, list) and len(candidate) == 2
-    if isinstance(candidate, dict):
-        if first_key(candidate, (*TEXT, *NO_TEXT)) is None:
-            raise builder.fault(
-                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
-                "this key"
-            )
-        others, truncated = candidate, truncated or is_truncated(candidate)
-        features, sparse = candidate.pop("features", None), candidate.pop("sparse", None)
-        text, inside = text_and_score(candidate)
-        score = inside if score is None else score
-    elif is_pair and not isinstance(candidate[1], str):
-        text, score = candidate
-    elif is_pair and isinstance(candidate[0], float | int):
-        score, text = candidate
-    elif isinstance(candidate, str | list):
-        text = plain_text(candidate)
-        if isinstance(candidate, list):
-            builder.note("joined-words")
-    else:
-        raise builder.fault(f"expected a candidate with a text, found {candidate!r:.60}")
+    """Add a candidate; score: the number that stands beside it, if one does."""
+    others: dict[str, Any] = candidate if isinstance(candidate, dict) else {}
+    truncated = truncated or is_truncated(others)
+    text, score = _text_and_score(builder, candidate, score)
+    features, sparse = others.pop("features", None), others.pop("sparse", None)
     for name, value in (("features", features), ("sparse", sparse)):
         if value is not None and not isinstance(value, dict):
             raise builder.fault(f"expected an object at {name!r}, found {value!r:.60}")
@@ -410,11 +391,6 @@ def _add_candidate(
     if isinstance(score, list | dict):
         features, score = score if isinstance(score, dict) else {"score": score}, None
     unread.note_candidate(others, builder.line, features)
-    names, values = list[str](), list[Any]()
-    for name, value in features.items():
-        numbers = list(map(plain_number, value if isinstance(value, list) else [value]))
-        names += [name] * len(numbers)
-        values += numbers
     try:
         kept = _written([head, others]) if head or others else b""
     except RerankError:  # numbers of JSON that was read are finite
@@ -422,20 +398,55 @@ def _add_candidate(
             "expected text in every key and value, found half a surrogate pair; correct it"
         ) from None
     encoded = text_of(text, "a candidate", builder)
-    ordered = zip(builder.in_order(tuple(names), values), builder.names or (), strict=True)
-    values = [builder.finite(value, plain_name(name)) for value, name in ordered]
+    values = _values(builder, features)
     total = None if score is None else builder.finite(score, "the total")
-    sparse = {name: builder.finite(value, name) for name, value in (sparse or {}).items()}
     builder.add(
         sentence,
         encoded,
         builder.names or (),
         values,
         total=total,
-        sparse=sparse,
+        sparse={name: builder.finite(value, name) for name, value in (sparse or {}).items()},
         kept=kept,
         truncated=truncated,
     )
+
+
+def _text_and_score(builder: RowBuilder, candidate: Any, score: Any) -> tuple[Any, Any]:
+    """Text and score of an object with a text, a text alone or with a number, or its subwords.
+
+    score: the number that stands beside the candidate, if one does.
+    """
+    if isinstance(candidate, dict):
+        if first_key(candidate, (*TEXT, *NO_TEXT)) is None:
+            raise builder.fault(
+                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
+                "this key"
+            )
+        text, inside = text_and_score(candidate)
+        return text, inside if score is None else score
+    if isinstance(candidate, list) and len(candidate) == 2:
+        first, second = candidate
+        if not isinstance(second, str):
+            return first, second
+        if isinstance(first, float | int):
+            return second, first
+    if isinstance(candidate, list):
+        builder.note("joined-words")
+    elif not isinstance(candidate, str):
+        raise builder.fault(f"expected a candidate with a text, found {candidate!r:.60}")
+    return plain_text(candidate), score
+
+
+def _values(builder: RowBuilder, features: Mapping[str, Any]) -> list[float]:
+    """The numbers of a candidate's features, in the order of the first candidate."""
+    names, values = list[str](), list[Any]()
+    for name, value in features.items():
+        numbers = list(map(plain_number, value if isinstance(value, list) else [value]))
+        names += [name] * len(numbers)
+        values += numbers
+    ordered = zip(builder.in_order(tuple(names), values), builder.names or (), strict=True)
+    return [builder.finite(value, plain_name(name)) for value, name in ordered]
 
 
 def _checked(ids: SentenceIds, n: int, place: Place) -> int:

@@ -79,23 +79,41 @@ class _Reader(tokens.Place):
             totals=np.full(n, np.nan),
             sparse=SparseColumns.empty(n),
         )
-        sparse, by_row = rows.sparse, dict[int, dict[str, float]]()
         done = np.zeros(n, np.bool_)
         if len(rows.lines.blob) >= _CHUNK or _KERNEL in sys.modules:
             from rerank.formats import moses_kernel  # loads numba
 
-            sparse = moses_kernel.read_common(rows, layout, done)
-            with_sparse = np.flatnonzero(done & (np.diff(sparse.indptr) > 0))
+            rows = replace(rows, sparse=moses_kernel.read_common(rows, layout, done))
+            with_sparse = np.flatnonzero(done & (np.diff(rows.sparse.indptr) > 0))
             if len(with_sparse):
                 number = first + int(with_sparse[0])
                 self.note("sparse-features", line=number, count=len(with_sparse))
+        rows = replace(rows, sparse=self._read_others(rows, lines, done)).where(done)
+        if rows.lines.block_has(b"\t"):
+            tabs = [row for row, text in enumerate(rows.texts.to_list()) if b"\t" in text]
+            if tabs:
+                number = int(rows.line_numbers[tabs[0]])
+                self.note("tab-in-hypothesis", line=number, count=len(tabs))
+        if self._costs is not None:
+            positive = bool((rows.dense > 0).all())
+            self._costs = self._costs + len(rows) if positive else None
+            steps = np.diff(rows.dense, axis=0)[np.diff(rows.sentences) == 0]
+            self._lowest = min(self._lowest, steps.min(initial=0.0))
+            self._highest = max(self._highest, steps.max(initial=0.0))
+        return rows
+
+    def _read_others(
+        self, rows: KBestRows, lines: Sequence[bytes], done: NDArray[np.bool_]
+    ) -> SparseColumns:
+        """Read the rows that are not done by the grammar; the sparse features of all rows."""
+        first, by_row = self.line, dict[int, dict[str, float]]()
         for row in np.flatnonzero(~done).tolist():
             self.line = first + row
             if not lines[row].strip():
                 self.note("blank-line")
                 continue
             try:
-                line = grammar.parse(lines[row], layout, self._number)
+                line = grammar.parse(lines[row], self._layout, self._number)
             except InputError as fault:
                 self.refuse(fault)
                 continue
@@ -108,24 +126,13 @@ class _Reader(tokens.Place):
             for kind in line.oddities:
                 self.note(kind)
             done[row] = True
-        self.line = first + n
-        if rows.lines.block_has(b"\t"):
-            tabs = [first + row for row, text in enumerate(rows.texts.to_list()) if b"\t" in text]
-            if tabs:
-                self.note("tab-in-hypothesis", line=tabs[0], count=len(tabs))
-        if self._costs is not None:
-            positive = bool((rows.dense[done] > 0).all())
-            self._costs = self._costs + int(done.sum()) if positive else None
-            steps = np.diff(rows.dense[done], axis=0)[np.diff(rows.sentences[done]) == 0]
-            self._lowest = min(self._lowest, steps.min(initial=0.0))
-            self._highest = max(self._highest, steps.max(initial=0.0))
-        if by_row:  # the sparse features of these rows are those that the grammar has read
-            others = SparseColumns.of([by_row.get(row, {}) for row in range(n)])
-            places = np.arange(n)
-            places[list(by_row)] += n
-            sparse = SparseColumns.concatenate([sparse, others]).take(places)
-        rows = replace(rows, sparse=sparse)
-        return rows if done.all() else rows.take(np.flatnonzero(done))
+        self.line = first + len(lines)
+        if not by_row:
+            return rows.sparse
+        others = SparseColumns.of([by_row.get(row, {}) for row in range(len(lines))])
+        places = np.arange(len(lines))
+        places[list(by_row)] += len(lines)
+        return SparseColumns.concatenate([rows.sparse, others]).take(places)
 
     def finish(self) -> None:
         """Warn of a whole list that looks like one of costs, unless they fall in each list."""

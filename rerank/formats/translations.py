@@ -160,10 +160,10 @@ def read_systems(
     }
 
 
-def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> list[FilePath]:
+def files_of(paths: Iterable[FilePath | None], role: Role | Literal["documents"]) -> list[FilePath]:
     """The files that are read of paths, of which `FILE#NAME` and test sets are not files."""
     files: list[FilePath] = []
-    for path in paths:
+    for path in (path for path in paths if path is not None):
         file, name = file_and_name(path)
         cached = str(file).startswith(PREFIX)
         files += cached_files(str(file), role, name) if cached else [file]

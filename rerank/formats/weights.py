@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import Label, column_names, decoder_names
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged, scale_line, weight_line
 from rerank.formats.run_records import FIRST
@@ -122,8 +123,6 @@ def write_weights(
     provenance (`rerank.formats.moses_ini.merged`). RerankError for an `.ini` of weights that keep
     the first candidates.
     """
-    from rerank.files.outputs import atomic
-
     kind = kind_of(path, merged=base is not None)
     if weights.keep_first and kind != ".json":
         raise RerankError(
@@ -212,15 +211,7 @@ def vector(
     unknown = [name for name, values in dense.items() if name not in known and any(values)]
     absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
     if absent and not renamed:
-        options = {name: _option(name, weights.provenance) for name in absent}
-        added = [name for name, option in options.items() if option]
-        first = added[0] if added else absent[0]
-        cure = f"add {' '.join(dict.fromkeys(options[name] for name in added))}, as in tuning"
-        raise InputError(
-            f"expected weights of the list's features, found one of {first!r}; "
-            + (cure if added else similar(first, known, "the list has")),
-            source=source,
-        )
+        raise _unknown_feature(absent, known, weights.provenance, source)
     if absent:
         notices.add("absent-feature", source=source, names=absent)
     if untuned := [name for name in unknown if name not in absent]:
@@ -252,6 +243,21 @@ def vector(
                 source=source,
             )
     return np.array([value for name in known for value in dense[name]], np.float64)
+
+
+def _unknown_feature(
+    names: Sequence[str], known: Sequence[str], made: Mapping[str, object], source: str
+) -> InputError:
+    """The error about weights of features that a list lacks, with the options that add them."""
+    options = {name: _option(name, made) for name in names}
+    added = [name for name, option in options.items() if option]
+    first = added[0] if added else names[0]
+    cure = f"add {' '.join(dict.fromkeys(options[name] for name in added))}, as in tuning"
+    return InputError(
+        f"expected weights of the list's features, found one of {first!r}; "
+        + (cure if added else similar(first, known, "the list has")),
+        source=source,
+    )
 
 
 def _option(name: str, made: Mapping[str, object]) -> str:

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.preparation import note_differences
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import display
+from rerank.formats.weight_files import read_weights
 from rerank.metrics import CorpusScore, DocumentMetric, MeanScore, Rows, TextMetric
 from rerank.metrics.bleu import (
     Bleu,
@@ -80,6 +82,12 @@ class EvaluatedTexts:
         """Those of each sentence, [sentence][system]."""
         return [*zip(*(text.lines for text in self.systems), strict=True)]
 
+    def note_differences(self, notices: Notices, tokenize: str) -> None:
+        """Warnings of systems that are not spelled or tokenised as the references are."""
+        references = [line for sentence in self.references for line in sentence]
+        outputs = {text.name: text.lines for text in self.systems}
+        note_differences(outputs, references, notices, tokenize=tokenize)
+
     def changed(self, change: Callable[[Sequence[bytes]], list[bytes]]) -> EvaluatedTexts:
         """The texts, each whole reference and system changed."""
         columns = zip(*map(change, zip(*self.references, strict=True)), strict=True)
@@ -140,26 +148,20 @@ def evaluate(
     if not documents.n_sentences:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
     tuned = metrics_of(objective) if objective else ()
-    n_references, bleu = len(texts.references[0]), metrics[0]
 
     def compare(name: str, metric: CorpusScore, rows: Rows) -> list[MetricScore]:
         role = OPTIMISED if name in tuned else NOT_OPTIMISED if objective else None
-        return compared(metric, rows, n_references, seed, role)
+        return compared(metric, rows, len(texts.references[0]), seed, role)
 
     def scored(metric: TextMetric | ProgramMetric, texts: EvaluatedTexts) -> list[MetricScore]:
         return compare(metric.name, metric, _rows(metric, documents, texts))
 
-    named: dict[str, TextMetric] = {"bleu": bleu}
+    programs = {k: m for k, m in metrics[1].items() if isinstance(m, ProgramMetric)}
+    named: dict[str, TextMetric] = {"bleu": metrics[0]}
     named |= {k: m for k, m in metrics[1].items() if not isinstance(m, ProgramMetric)}
     rows = {name: _rows(metric, documents, texts) for name, metric in named.items()}
-    for name, metric in list(named.items()):
-        if isinstance(metric, EnglishF1):
-            metric.check_language()
-        if isinstance(metric, EnglishF1 | Terms) and not rows[name][..., -1].any():
-            notices.add("metric-left-out", name=name)
-            del named[name]
+    named = _applicable(named, rows, notices)
     scores = {name: compare(metric.name, metric, rows[name]) for name, metric in named.items()}
-    programs = {k: m for k, m in metrics[1].items() if isinstance(m, ProgramMetric)}
     means = {name: scored(metric, texts) for name, metric in programs.items()}
     published = {k: type(m)("13a") if isinstance(m, Bleu) else m for k, m in named.items()}
     readable = {} if plain is None else {k: scored(m, plain) for k, m in published.items()}
@@ -170,28 +172,57 @@ def evaluate(
     summed = [rows.sum(axis=0) for rows in extremes or ()]
     best = [Score(float(corpus_bleu(row)), float(length_ratio(row))) for row in summed]
     oracle, anti_oracle = best or (None, None)
-    kinds: dict[str, Mapping[str, Sequence[Any]]]
     kinds = {"metrics": scores, "detokenised": readable, "scores": means}
-    systems: list[System] = []
-    for i, text in enumerate(texts.systems):
-        of_system = {
-            kind: {name: of_systems[i] for name, of_systems in by_name.items()}
-            for kind, by_name in kinds.items()
-        }
-        system = _system(text.name, rows["bleu"][:, [0, i]], oracle, of_system)
-        if i:
-            longer = system.length_ratio - systems[0].length_ratio
-            of_all = {**of_system["metrics"], **of_system["scores"]}
-            system = replace(system, verdict=_verdict(of_all, named, longer))
-        systems.append(system)
+    names = [text.name for text in texts.systems]
+    systems = _systems(names, rows["bleu"], oracle, kinds, named)
     ratio = tuning.get("length_ratio")
     ratio = ratio if isinstance(ratio, float) else None
     for system in systems[len(systems) > 1 :]:
         if ratio is not None and abs(system.length_ratio - ratio) > FAR:
-            own, tuned_to = f"{system.length_ratio:.3f}", f"{ratio:.3f}"
-            notices.add("length-ratio", source=system.name, ratio=own, tuned=tuned_to)
+            here, tuned_to = f"{system.length_ratio:.3f}", f"{ratio:.3f}"
+            notices.add("length-ratio", source=system.name, ratio=here, tuned=tuned_to)
     by_document = _documents(documents, rows["bleu"])
     return Evaluation(tuple(systems), by_document, oracle, anti_oracle, seed, objective, ratio)
+
+
+def _applicable(
+    metrics: Mapping[str, TextMetric], rows: Mapping[str, Rows], notices: Notices
+) -> dict[str, TextMetric]:
+    """The metrics that find something to count in the texts; rows: their statistics."""
+    applicable: dict[str, TextMetric] = {}
+    for name, metric in metrics.items():
+        if isinstance(metric, EnglishF1):
+            metric.check_language()
+        if isinstance(metric, EnglishF1 | Terms) and not rows[name][..., -1].any():
+            notices.add("metric-left-out", name=name)
+        else:
+            applicable[name] = metric
+    return applicable
+
+
+def _systems(
+    names: Sequence[str],
+    rows: Statistics,
+    oracle: Score | None,
+    kinds: Mapping[str, Mapping[str, Sequence[MetricScore]]],
+    metrics: Mapping[str, CorpusScore],
+) -> list[System]:
+    """Results of the systems, each but the first with a verdict.
+
+    rows: (D, systems, 9) of BLEU; kinds: scores of all systems, by field of `System` and by name.
+    """
+    systems: list[System] = []
+    for i, system_name in enumerate(names):
+        scores = {
+            kind: {name: of_systems[i] for name, of_systems in by_name.items()}
+            for kind, by_name in kinds.items()
+        }
+        system = _system(system_name, rows[:, [0, i]], oracle, scores)
+        if systems:
+            longer = system.length_ratio - systems[0].length_ratio
+            system = replace(system, verdict=_verdict(system.all_scores, metrics, longer))
+        systems.append(system)
+    return systems
 
 
 def _system(name: str, rows: Statistics, oracle: Score | None, scores: Mapping[str, Any]) -> System:
@@ -256,7 +287,7 @@ def _rows(metric: TextMetric | ProgramMetric, documents: Documents, texts: Evalu
             if texts.sources is None:
                 raise UsageError(f"--metric {metric.name}: it needs the source; give --source FILE")
             pairs = zip(texts.sources, texts.references, strict=True)
-            texts = replace(texts, references=[[source, *own] for source, own in pairs])
+            texts = replace(texts, references=[[source, *lines] for source, lines in pairs])
         texts = texts.changed(lambda lines: [*map(metric.between.join, documents.split(lines))])
         documents = Documents(documents.ids, tuple(range(len(documents) + 1)))
     rows = metric.statistics(texts.hypotheses, texts.references)
@@ -290,7 +321,7 @@ def compared(
     metric: CorpusScore, rows: Rows, n_references: int, seed: int, role: str | None
 ) -> list[MetricScore]:
     """Scores of the systems of rows (D, systems, width), each but the first against the first."""
-    by_system, several = rows.swapaxes(0, 1), len(rows) > 1
+    by_system, has_interval = rows.swapaxes(0, 1), len(rows) > 1
     resampled = bootstrap(by_system, metric.scores, rng=np.random.default_rng(seed))
     draws = [np.array([*map(metric.shown, scores)]) for scores in resampled.tolist()]
     results: list[MetricScore] = []
@@ -298,7 +329,7 @@ def compared(
         score = MetricScore(
             metric.shown(float(metric.scores(system.sum(axis=0)))),
             metric.signature(n_references),
-            percentile_interval(drawn) if several else None,
+            percentile_interval(drawn) if has_interval else None,
             role=role,
         )
         if results:
@@ -312,7 +343,7 @@ def compared(
             score = replace(
                 score,
                 difference=score.score - baseline,
-                difference_interval=percentile_interval(drawn - draws[0]) if several else None,
+                difference_interval=percentile_interval(drawn - draws[0]) if has_interval else None,
                 p_value=flip,
                 p_values=PValues(flip, resampling, signs),
             )
@@ -336,8 +367,6 @@ def _scores_of_files(
 
 def tuning_of(weights: str | None, notices: Notices) -> Mapping[str, object]:
     """Provenance of weights, empty without them; InputError where it names no objective."""
-    from rerank.formats.weight_files import read_weights
-
     if weights is None:
         return {}
     made = read_weights(weights, notices).provenance

@@ -268,12 +268,11 @@ def _numbers(system: System) -> dict[str, object]:
     row: dict[str, object] = {"system": system.name}
     for name, score in system.all_scores.items():
         low, high = score.interval or (None, None)
+        gain_low, gain_high = score.difference_interval or (None, None)
         _, bootstrap, sign_test = astuple(score.p_values) if score.p_values else (None,) * 3
         figures: dict[str, object] = {"low": low, "high": high, "gain": score.difference}
-        figures |= dict(
-            zip(("gain_low", "gain_high"), score.difference_interval or (None, None), strict=True)
-        )
-        figures |= {"p": score.p_value, "bootstrap_p": bootstrap, "sign_test_p": sign_test}
+        figures |= {"gain_low": gain_low, "gain_high": gain_high, "p": score.p_value}
+        figures |= {"bootstrap_p": bootstrap, "sign_test_p": sign_test}
         figures |= {} if score.role is None else {"role": score.role}
         row |= {name: score.score, **{f"{name}_{key}": value for key, value in figures.items()}}
     return row | {

@@ -84,8 +84,8 @@ class Explanation:
                 result.documents += before is None
                 if sentence in (None, choice.sentence):
                     result._count(choice)
-                    told = choice.changed or choice.missed or sentence is not None
-                    if document is not None and told:
+                    is_shown = choice.changed or choice.missed or sentence is not None
+                    if document is not None and is_shown:
                         result.shown.append((before, choice))
         return result
 
@@ -222,11 +222,11 @@ class Explanation:
         if self.defects:
             parts.append(self.defects_text())
         if self.engines:
-            told = "chosen segments of each engine; equal texts count for each of their engines"
-            parts += _by_document(self.engines_table(), told)
+            legend = "chosen segments of each engine; equal texts count for each of their engines"
+            parts += _by_document(self.engines_table(), legend)
         if self.terms:
-            told = "terms of the glossary in the sources, and whether the chosen segment has them"
-            parts += _by_document(self.terms_table(), told)
+            legend = "terms of the glossary in the sources, and whether the chosen segment has them"
+            parts += _by_document(self.terms_table(), legend)
         if self.missed:
             parts.append(self.missed_table().to_text())
         words = [
@@ -261,13 +261,13 @@ def _of_documents(columns: Sequence[Column], rows: list[list[Any]], total: Seque
     return Table(columns, [*sorted(rows, key=natural), *whole])
 
 
-def _by_document(table: Table, told: str) -> list[str]:
+def _by_document(table: Table, legend: str) -> list[str]:
     """A table of documents, shortened if there are many, and what is said below it."""
     rest = len(table.rows) - MOST_DOCUMENTS - 1
     if rest > 0:
         table = Table(table.columns, [*table.rows[:MOST_DOCUMENTS], table.rows[-1]])
-        told += f"; {rest:,} more documents by --format json"
-    return [table.to_text(), told]
+        legend += f"; {rest:,} more documents by --format json"
+    return [table.to_text(), legend]
 
 
 def with_previous(choices: Iterable[Choice]) -> Iterator[tuple[Choice | None, Choice]]:

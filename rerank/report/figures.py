@@ -15,8 +15,11 @@ from rerank.files.outputs import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from rerank.report.run_report import RunReport
+    from rerank.tuning.pool import Pool
+    from rerank.tuning.pool_search import PoolSearch
     from rerank.tuning.tuners.ascent import Section
 
 _COLUMNS = 4
@@ -29,6 +32,15 @@ _STYLE: Any = {
     **{"svg.hashsalt": "rerank", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8},
     **{"axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6},
 }
+
+
+def plot_surface(path: str, pool: Pool, weights: NDArray[np.float64], search: PoolSearch) -> None:
+    """Draw the objective around weights (G,) to a file."""
+    from rerank.tuning.tuners.ascent import sections
+
+    objective = search.goal.objective
+    around = sections(pool, weights, objective, search.names)
+    plot_sections(path, around, objective=objective.name)
 
 
 def plot_sections(path: str | Path, sections: Sequence[Section], *, objective: str) -> None:

@@ -144,7 +144,7 @@ def _by_model(
     models: Mapping[ModelFacts, Any], *columns: tuple[Column, Callable[[Any], Any]]
 ) -> Table:
     """A table with a row for each model: columns, and what stands there of its accuracies."""
-    rows = [[lm.lm, *(shown(own) for _, shown in columns)] for lm, own in models.items()]
+    rows = [[lm.lm, *(shown(accuracy) for _, shown in columns)] for lm, accuracy in models.items()]
     return Table([Column("model"), *(column for column, _ in columns)], rows)
 
 

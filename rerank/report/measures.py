@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from rerank.corpus.reading import DocumentOptions, tokenize_option
+from rerank.corpus.reading import tokenize_option
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.document_files import PREFIX, read_texts
 from rerank.notices import Notices, Printer
-from rerank.options import option, part, record
+from rerank.options import flag, option, optional, optional_file, record
 from rerank.registry import ESTIMATORS, METRICS, attribute
-from rerank.runs.options import Messages, ReferenceFiles, form_option
+from rerank.runs.options import form_option
 from rerank.scorers.judge_options import OF_METRICS
 from rerank.tuning.plan import refuse_repeated
 from rerank.values import FILE, FOLDER, SEED, TEXT, MemberName, Pair, Whole
@@ -99,25 +99,21 @@ class MeasureOptions:
         default=(),
         metavar="NAME=HYP:FILE",
     )
-    detokenize: str | None = option(
+    detokenize: str | None = optional(
         "Score the texts detokenised, too, by the rules of the Moses detokenizer for a language, "
         "such as en; BLEU with the tokenizer 13a.",
         type=TEXT,
-        default=None,
         metavar="LANGUAGE",
     )
-    detruecase: bool = option(
+    detruecase: bool = flag(
         "With --detokenize: begin sentences of the detokenised texts with capitals.",
-        default=False,
         rare=True,
         needs={"detokenize": "it is for detokenised texts; add --detokenize LANGUAGE"},
     )
-    weights: str | None = option(
+    weights: str | None = optional_file(
         "Weights file of a tuning command (.json): which metrics were optimised.\n\n"
         "Its objective says which metrics are marked as optimised, and which as not; its "
         "length ratio is compared with that of each HYP.",
-        type=FILE,
-        default=None,
         rare=True,
     )
 
@@ -193,58 +189,10 @@ class MeasureOptions:
 
 
 @record
-class DecodingFiles:
-    """Files of a decoding."""
-
-    trace: str = option("Trace of decode --trace.", type=FILE)
-    baseline: tuple[str, ...] = option(
-        "Text, or trace of another decoding of the same lists, that the decoding is compared "
-        "with.\n\n"
-        "A text has a line per sentence; of several texts the one with the best BLEU is "
-        "taken. Default: of lists of --systems the best system, else the first candidates.",
-        type=FILE,
-        default=(),
-    )
-    beside: tuple[tuple[str, str], ...] = option(
-        "Another output of the same sentences, a text or a trace, beside the decoding's; "
-        "repeatable.\n\n"
-        "Its scores, its gains in documents and its texts of changed sentences stand beside "
-        "the decoding's.",
-        type=Pair("NAME=FILE, for example mbr=mbr.out", FILE),
-        default=(),
-        metavar="NAME=FILE",
-    )
-    summary: str | None = option(
-        "Summary of decode --summary: figures of the search.", type=FILE, default=None
-    )
-    decoding_weights: str | None = option(
-        "Weights file of the decoding: how it was tuned.", "--weights", type=FILE, default=None
-    )
-
-    @property
-    def systems(self) -> list[str]:
-        """Names of all outputs, the baseline first; UsageError for two of one name."""
-        names = [*SYSTEMS, *(name for name, _ in self.beside)]
-        refuse_repeated("--beside", names, "another output has this name; take another one")
-        return names
-
-
-@record
-class ReportedTexts:
-    """Documents, references and sources of the decoding."""
-
-    documents: DocumentOptions = part(DocumentOptions)
-    references: ReferenceFiles = part(ReferenceFiles, without={"drop_unreferenced"})
-    source: str | None = option(
-        "Text in the source language, one sentence per line.", type=FILE, default=None
-    )
-
-
-@record
 class Page:
     """How the report is shown."""
 
-    title: str | None = option("Title of the page.", type=TEXT, default=None)
+    title: str | None = optional("Title of the page.", type=TEXT)
     show_documents: int = option(
         "Number of documents whose changed sentences are shown: the best, the worst, and some by "
         "chance.",
@@ -257,23 +205,11 @@ class Page:
     )
     form: str = form_option("html", "json", help="A page for people, or its numbers for machines.")
     out: str = option("The page.", type=FILE, default="-")
-    figures: Path | None = option(
+    figures: Path | None = optional(
         "Folder for figures for papers, as PDF and SVG: gains of documents, what features add.",
         type=FOLDER,
-        default=None,
         metavar="DIR",
     )
-
-
-@record
-class ReportOptions:
-    """Options of `rerank report`."""
-
-    decoding: DecodingFiles = part(DecodingFiles, "Decoding")
-    texts: ReportedTexts = part(ReportedTexts, "References")
-    measures: MeasureOptions = part(MeasureOptions, "Measures", without=NOT_REPORTED)
-    page: Page = part(Page, "Page")
-    messages: Messages = part(Messages, "Messages", without={"verbose"})
 
 
 def _program_metric(name: str, program: str, notices: Notices) -> ProgramMetric:

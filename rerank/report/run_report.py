@@ -10,28 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
-from rerank.files.outputs import check_outputs
-from rerank.files.paths import FilePath, display, file_of
-from rerank.files.run_files import command_line
-from rerank.files.signature import __version__, file_entry
-from rerank.formats.document_files import chosen_documents
-from rerank.formats.run_records import (
-    FIRST,
-    Choice,
-    first_named,
-    is_trace,
-    read_summary,
-    read_trace,
-)
-from rerank.formats.translations import files_of, read_translation, read_with_documents
-from rerank.formats.weight_files import read_weights
+from rerank.files.paths import display
+from rerank.files.signature import __version__
+from rerank.formats.run_records import FIRST, Choice, first_named, read_trace
 from rerank.formats.weights import Weights
+from rerank.metrics import TextMetric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.significance import idle
@@ -46,12 +35,9 @@ from rerank.report.comparison import (
 )
 from rerank.report.evaluation import Evaluation, MetricScore
 from rerank.report.explanation import Explanation, with_previous
-from rerank.report.measures import SYSTEMS, DecodingFiles, Page, ReportOptions, tokenizer_of
+from rerank.report.measures import SYSTEMS, Page
+from rerank.scorers.programs import ProgramMetric
 from rerank.tuning.objective import metrics_of
-
-if TYPE_CHECKING:
-    from rerank.metrics import TextMetric
-    from rerank.scorers.programs import ProgramMetric
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
 LEAST = 0.05  # gain of a sentence in chrF that is not 0.0 with one digit
@@ -174,57 +160,6 @@ class RunReport:
         }
 
 
-def run_report(options: ReportOptions, notices: Notices) -> RunReport:
-    """The report of a decoding in files. The trace is read twice.
-
-    Memory: the chosen texts of the corpus, and what is shown.
-    """
-    files, described = options.decoding, options.texts
-    score_files = options.measures.score_files(files.systems)
-    read = _files(options, [path for paths in score_files.values() for path in paths])
-    if "-" in (files.trace, *files.baseline, *dict(files.beside).values()):
-        raise UsageError("-: a trace is read twice; give the name of a file")
-    inputs = check_outputs([options.page.out], read.values())
-    documents, references = _documents(options, notices)
-    tuned = files.decoding_weights
-    weights = Weights({}) if tuned is None else read_weights(tuned, notices)
-    tokenizer = tokenizer_of(
-        options.measures.tokenize, described.references.references, options.messages.announce
-    )
-    metrics = replace(options.measures, tokenize=tokenizer).loaded_metrics(notices)
-    decoding = _decoding(files, documents, references, notices)
-    decoding.find_baseline(metrics[0], scored=bool(score_files))
-    if described.source is not None:
-        model = "the references" if references else "the trace"
-        decoding.sources = read_translation(
-            described.source, documents, notices, model=model, role="source"
-        )
-    summary = None
-    if files.summary is not None:
-        summary = read_summary(files.summary, documents.ids, notices)
-    entries = {what: file_entry(path) for what, path in read.items()}
-    first = next(read_trace(files.trace, files.trace, Notices()), None)
-    decoded_by = None if first is None else first.run.get("command")
-    lines = {"tuning": weights.provenance.get("command"), "decoding": decoded_by}
-    lines["page"] = command_line()
-    result = report_of(
-        decoding,
-        weights,
-        notices,
-        metrics=metrics,
-        page=options.page,
-        score_files=score_files,
-        summary=summary,
-        announce=options.messages.announce,
-    )
-    inputs.check()
-    return replace(
-        result,
-        inputs=[(what, x["file"], x["digest"]) for what, x in entries.items() if x is not None],
-        commands={what: line for what, line in lines.items() if isinstance(line, str)},
-    )
-
-
 def report_of(
     decoding: Decoding,
     weights: Weights,
@@ -287,70 +222,6 @@ def _with_bleu(report: RunReport, decoding: Decoding, bleu: Bleu, seed: int) -> 
         (without_context,) = values_of(alone, bleu, documents)
     others = dict(zip(decoding.others, leads(documents, texts, bleu, seed), strict=True))
     return replace(report, without_context=without_context, leads=others)
-
-
-def _documents(options: ReportOptions, notices: Notices) -> tuple[Documents, References]:
-    """Documents and the references of their sentences; without references, those of the trace."""
-    described, trace = options.texts, options.decoding.trace
-    docs, no_docs = described.documents.file, described.documents.no_docs
-    references = described.references.references
-    if references:
-        return read_with_documents(docs, no_docs, references, notices)
-    if options.measures.scores:
-        raise UsageError("--scores: values are compared beside references; give --ref FILE, too")
-    sizes: dict[str, int] = {}
-    for choice in read_trace(trace, trace, Notices()):
-        sizes[choice.document] = max(choice.sentence + 1, sizes.get(choice.document, 0))
-    if docs is None and no_docs is None:
-        return Documents.of_sizes(sizes), []
-    return chosen_documents(docs, no_docs, lambda: sum(sizes.values()), notices), []
-
-
-def _decoding(
-    files: DecodingFiles, documents: Documents, references: References, notices: Notices
-) -> Decoding:
-    """The decoding of files, with the texts from which its baseline is taken."""
-
-    def output(path: str) -> Sequence[bytes]:
-        """The lines of a text, or those that a trace has chosen."""
-        if is_trace(path):
-            return Decoding(RecordedChoices.of_file(path), None, documents, notices).after
-        model = "the references" if references else "the trace"
-        return read_translation(path, documents, notices, model=model)
-
-    texts = {display(path): output(path) for path in files.baseline if not is_trace(path)}
-    if len(files.baseline) > max(1, len(texts)):
-        raise UsageError("--baseline: expected texts or one trace, found both or several; give one")
-    trace = None if texts or not files.baseline else RecordedChoices.of_file(files.baseline[0])
-    decoding = Decoding(RecordedChoices.of_file(files.trace), trace, documents, notices)
-    decoding.references = references
-    decoding.candidates = texts
-    decoding.others = {name: output(path) for name, path in files.beside}
-    return decoding
-
-
-def _files(options: ReportOptions, scores: list[str]) -> dict[str, FilePath]:
-    """All files that are read, by what they are."""
-    decoding, described, number = options.decoding, options.texts, len(options.decoding.baseline)
-    docs, source, beside = described.documents.file, described.source, dict(decoding.beside)
-    files: dict[str, FilePath | None] = {
-        "trace": decoding.trace,
-        "summary": decoding.summary,
-        "weights": decoding.decoding_weights,
-        "source": files_of([source], "source")[0] if source is not None else None,
-        "documents": files_of([docs], "documents")[0] if docs is not None else None,
-    }
-    others = zip(beside, files_of(list(beside.values()), "system"), strict=True)
-    files |= {f"beside {name}": path for name, path in others}
-    for i, path in enumerate(files_of(decoding.baseline, "system"), 1):
-        files[f"baseline {i}" if number > 1 else "baseline"] = path
-    several = {
-        "scores": dict.fromkeys(map(file_of, scores)),
-        "reference": files_of(described.references.references, "reference"),
-    }
-    for what, paths in several.items():
-        files |= {f"{what} {i}": path for i, path in enumerate(paths, 1)}
-    return {what: path for what, path in files.items() if path is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,7 +390,6 @@ def reported_documents(
     chosen: set[str],
 ) -> list[ReportedDocument]:
     """All documents, with the first changed sentences of those that are shown."""
-    targets, sources = decoding.references, decoding.sources
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
     most = max(1, SENTENCES // max(1, len(chosen)))
     changed, by_context, contexts = Counter[str](), Counter[str](), False
@@ -528,31 +398,14 @@ def reported_documents(
         by_context[choice.document] += choice.by_context
         contexts = choice.alone is not None
         if choice.changed and len(changes.get(choice.document, [None] * most)) < most:
-            line = decoding.places[choice.document][0] + choice.sentence
-            changes[choice.document].append(
-                ChangedSentence(
-                    choice.sentence,
-                    choice.source if sources is None else sources[line].decode(),
-                    None if before is None else before.texts["chosen"],
-                    choice.texts["first"] or "",
-                    choice.texts["chosen"] or "",
-                    b" | ".join(dict.fromkeys(targets[line])).decode() if targets else None,
-                    choice.chosen,
-                    choice.margin,
-                    choice.alone["text"] if choice.alone and choice.by_context else None,
-                    choice.over_first,
-                    choice.systems or (),
-                    others={name: text[line].decode() for name, text in decoding.others.items()},
-                    errors=choice.errors,
-                )
-            )
+            changes[choice.document].append(_changed(decoding, before, choice))
     searches = {} if summary is None else {x["id"]: x for x in summary["documents"]}
     documents = () if evaluation is None else evaluation.documents
     bleu = {scores.id: scores.bleu[:2] for scores in documents}
     reported = []
     for name, (start, stop) in decoding.places.items():
         search, shown = searches.get(name, {}), changes.get(name)
-        gains = sentence_gains(decoding, start, stop) if targets else None
+        gains = sentence_gains(decoding, start, stop) if decoding.references else None
         if gains is not None and shown:
             shown = [replace(change, chrf=gains.get(change.number, 0.0)) for change in shown]
         before_bleu, after_bleu = bleu.get(name, (None, None))
@@ -574,6 +427,27 @@ def reported_documents(
             )
         )
     return reported
+
+
+def _changed(decoding: Decoding, before: Choice | None, choice: Choice) -> ChangedSentence:
+    """A changed sentence; before: the choice before it in its document."""
+    line = decoding.places[choice.document][0] + choice.sentence
+    sources, targets = decoding.sources, decoding.references
+    return ChangedSentence(
+        choice.sentence,
+        choice.source if sources is None else sources[line].decode(),
+        None if before is None else before.texts["chosen"],
+        choice.texts["first"] or "",
+        choice.texts["chosen"] or "",
+        b" | ".join(dict.fromkeys(targets[line])).decode() if targets else None,
+        choice.chosen,
+        choice.margin,
+        choice.alone["text"] if choice.alone and choice.by_context else None,
+        choice.over_first,
+        choice.systems or (),
+        others={name: text[line].decode() for name, text in decoding.others.items()},
+        errors=choice.errors,
+    )
 
 
 def sentence_gains(decoding: Decoding, start: int, stop: int) -> dict[int, float]:

@@ -332,7 +332,7 @@ def _connected(address: str) -> Iterator[Any]:
 @contextmanager
 def _probe(cache: str | Path | None) -> Iterator[tuple[Path, str]]:
     """A file in the folder of the cache, by which workers find out whether they share it."""
-    folder = cache_folder(None if cache is None else Path(cache)).absolute()
+    folder = cache_folder(cache).absolute()
     token = secrets.token_hex(16)
     path = folder / f".shared-{token}"
     try:

@@ -1,50 +1,38 @@
-"""Opening a run: of the options of the shell, or of documents in memory."""
+"""Opening a run of the options of the shell, with its scorers and the files that they need."""
 
 from __future__ import annotations
 
 import shlex
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rerank.corpus.columns import Label, column_names
+from rerank.corpus.columns import column_names
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import Document, KBest, NamedLists, items
 from rerank.corpus.reading import AS_ERROR, AS_SOURCE, AVOID, DROP
-from rerank.errors import ArgumentError, InputError, SideError, StoppedEarly, UsageError
+from rerank.errors import InputError, SideError, StoppedEarly, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.cache import Cache
-from rerank.files.lines import RereadFile, check_readable, is_pipe, spool
+from rerank.files.lines import RereadFile, check_readable, spool
 from rerank.files.paths import FilePath, display
-from rerank.files.run_files import no_option
 from rerank.files.terminal import Interrupts, Stopwatch, Terminated, progress
-from rerank.formats.translations import SOURCE, check_document, check_files
-from rerank.formats.weights import Weights
+from rerank.formats.translations import SOURCE, check_files
 from rerank.notices import Notices, Printer, log
 from rerank.options import settings_of
-from rerank.registry import SCORE_FILES, SIDE_INFORMATION, attribute
+from rerank.registry import SCORE_FILES, attribute
 from rerank.runs.distribution import shard_of
-from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource, Source, own_documents
+from rerank.runs.lists import MISSING_SOURCE, KBestFile, Lists, ListSource
 from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
-from rerank.runs.run import LinearModel, Run
-from rerank.runs.search import Scorers, Search
+from rerank.runs.run import Run
+from rerank.runs.search import Scorers
 from rerank.runs.systems import made_lists
-from rerank.scorers.agreement import (
-    AGREEMENT,
-    CONSENSUS,
-    OF_SYSTEMS,
-    RULE,
-    VOTES,
-    Agreement,
-    agreement_of_systems,
-)
+from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, agreement_of_systems
 from rerank.scorers.defects import DefectFeature
-from rerank.scorers.features import FeatureSource
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import check_names, glossary_value
 from rerank.scorers.models import open_models, open_scorer
@@ -53,10 +41,6 @@ from rerank.scorers.score_files import FileScorer, ListInfo
 
 if TYPE_CHECKING:
     from rerank.scorers.programs import Estimator  # loads numba
-
-
-_DOCUMENTS = "documents, as [Document('talk-1', sentences)]"
-TEXT_LINE = "a text of one line, in Unicode"
 
 
 class InputCopies(ExitStack):
@@ -189,102 +173,6 @@ def _faults(run: Run[ListSource], copies: InputCopies) -> Iterator[None]:
         ) from None
 
 
-def model_of(
-    path: FilePath | None,
-    default: float | None,
-    search: Search,
-    scorers: ScorerOptions,
-    notices: Notices,
-) -> LinearModel:
-    """The weights of a file; without one those beside agreement, or 0 for every feature.
-
-    UsageError without a file for scorers whose weights nothing else gives.
-    """
-    if path is not None:
-        return LinearModel.read(path, default, notices)
-    weights = {} if search.uniform else {AGREEMENT: 1.0, **scorers.beside_agreement}
-    for kind, named in scorers.names.items():
-        if missing := [name for name, _ in named if name not in weights]:
-            raise UsageError(
-                f"--{kind}: it is of no use without weights; add --weights FILE, which "
-                "tune-mert writes with references; without any, a file of your own, as with "
-                f"the line `{missing[0]}= 1`, and --default-weight 0 for other features"
-            )
-    if default is not None:
-        raise UsageError("--default-weight: it is of no use without weights; add --weights FILE")
-    return LinearModel(Weights({name: (value,) for name, value in weights.items()}), "", 0.0)
-
-
-@contextmanager
-def open_decoding(
-    options: RunOptions,
-    model: LinearModel,
-    search: Search,
-    notices: Notices,
-    *,
-    announce: Printer,
-    all_features: bool,
-    sources: bool = False,
-) -> Iterator[Run[ListSource]]:
-    """The run of a decoding; without a weights file candidates are chosen by agreement or votes.
-
-    all_features: whether features that no choice depends on are wanted, too; sources: likewise.
-    UsageError for a list with scores that only weights can use.
-    """
-    weighted, settings, choice = bool(model.source), options.as_tuned(model.weights), list[str]()
-    if not all_features:
-        scorers = settings.scorers.used_by(model.weights, model.default)
-        settings = replace(settings, scorers=scorers)
-    lists = settings.inputs()
-    lists.check()
-    if not weighted:
-        settings, lists, choice = _without_weights(settings, lists, search)
-    with open_run(
-        lists,
-        notices,
-        settings,
-        announce=announce,
-        programs=search.programs(),
-        check_side=settings.scorers.names == options.scorers.names,
-        sources=sources,
-    ) as run:
-        if not (weighted or search.uniform) and run.has_scores():
-            names = " or ".join(display(path) for _, path in run.source.lists.merged) or run.name
-            if not options.scorers.agreement:
-                raise UsageError(
-                    f"Missing option '--weights': {names} has scores, which nothing but weights "
-                    "can use; add --weights FILE, or, to choose without the scores, --agreement "
-                    "for the candidate that agrees most with the others, or --search mbr, smc or "
-                    "ffbs"
-                )
-            choice.append(f"the scores of {names} are not used")
-        for line in choice:
-            announce(line)
-        yield run
-
-
-def _without_weights(
-    settings: RunOptions, lists: Lists, search: Search
-) -> tuple[RunOptions, Lists, list[str]]:
-    """Options and lists for a choice by agreement, or by votes alone, and lines that say which.
-
-    Where nothing tells documents apart, each sentence is one.
-    """
-    way = "as likely as they have votes, whatever scores the lists have"
-    settings = settings.avoiding_defects()
-    if not search.uniform:
-        settings = settings.with_agreement()
-        of_systems = lists.systems and not lists.merged
-        way = f"chosen by agreement: {RULE}{OF_SYSTEMS if of_systems else ''}"
-        for name, weight in settings.scorers.beside_agreement.items():
-            way += f"; and {weight:g} times {name}"
-    lines = [f"without --weights, candidates are {way}"]
-    if not (lists.docs or lists.no_docs or is_pipe(lists.kbest)) and own_documents(lists) is None:
-        lines.append("without --docs, each sentence is a document")
-        lists = replace(lists, no_docs="each")
-    return settings, lists, lines
-
-
 def _read_first(run: Run[ListSource], announce: Printer) -> None:
     """Read lists of which all must be known before any is scored; held, where memory allows."""
     if run.options.scorers.agreement or run.defects.mode == AVOID:
@@ -373,7 +261,8 @@ class _Numbers:
                 )
             file_scorer = attribute(SCORE_FILES[option].scorer)
             for name, file in named:
-                values = options.values_of(name) if option == "scores" else []
+                # of `--scores NAME=…` one file, or one for each system
+                values = [str(v) for key, v in options.scores if key == name and option == "scores"]
                 path = self.path(option, name, values) if values else self.copies.copied(file)
                 scorers.append(file_scorer(name, path, self.info, self.notices))
         return scorers
@@ -384,8 +273,8 @@ class _Numbers:
         for name, value in files:
             values.setdefault(name, []).append(str(value))
         return {
-            name: self.info.numbers(name, self.path("metric", name, own), self.notices)
-            for name, own in values.items()
+            name: self.info.numbers(name, self.path("metric", name, files_of_name), self.notices)
+            for name, files_of_name in values.items()
         }
 
     def path(self, option: str, name: str, values: Sequence[str]) -> FilePath:
@@ -440,110 +329,6 @@ class _Numbers:
         )
 
 
-# Documents in memory
-
-
-def memory_run(
-    documents: Iterable[Document],
-    scorers: Scorers,
-    sparse: Collection[str],
-    notices: Notices,
-    defects: str | None = None,
-) -> Run[MemoryLists]:
-    """A run through documents in memory; sparse: names of features that a candidate may lack.
-
-    defects: what happens to candidates that are no translations, as `--defects`.
-    """
-    options = settings_of(RunOptions)
-    run = Run(
-        MemoryLists(documents, scorers.all, sparse),
-        scorers,
-        notices,
-        origins={scorer.name: f"scorer {scorer.name!r}" for scorer in scorers.all},
-        store=ArrayStore.of_process(None),
-        options=replace(options, scorers=replace(options.scorers, defects=defects)),
-    )
-    if run.defects.mode == AVOID:
-        add_defects(run)
-    return run
-
-
-class MemoryLists(Source):
-    """Documents in memory, in the order of an iterable; all have the features of the first.
-
-    scorers: for which side information is needed; sparse: names of the features that a candidate
-    may lack; systems: of the documents that were read.
-    """
-
-    name = "documents"
-
-    def __init__(
-        self,
-        documents: Iterable[Document],
-        scorers: Sequence[FeatureSource] = (),
-        sparse: Collection[str] = (),
-    ) -> None:
-        self.documents = items("documents", _DOCUMENTS, documents)
-        self.systems = {}
-        self._sparse = sparse
-        self._needed = {kind: s.name for s in scorers for kind in s.side_information}
-
-    def __len__(self) -> int:
-        return len(self.documents) if isinstance(self.documents, Sized) else 0
-
-    def keep(self) -> None:
-        """Hold documents of an iterator, so that they can be read again."""
-        if isinstance(self.documents, Iterator):
-            self.documents = list(self.documents)
-
-    def read(self, notices: Notices, store: ArrayStore = IN_MEMORY) -> Iterator[NamedLists]:
-        """Each document in order, with the features of the first one that has candidates."""
-        labels: Sequence[Label] = ()
-        for document in map(_checked, self.documents):
-            kbest = document.kbest
-            if kbest is None:
-                kbest = KBest.of(
-                    document.sentences,
-                    source=document.id,
-                    sparse=self._sparse,
-                    totals=document.totals,
-                )
-                kbest = replace(kbest, side=_side_information(document))
-                if document.systems:
-                    kbest = _of_all_systems(kbest, document.systems)
-            self.systems |= document.systems
-            for kind, scorer in self._needed.items():
-                if kind not in kbest.side:
-                    raise InputError(
-                        f"expected {SIDE_INFORMATION[kind]}, which scorer {scorer!r} needs, found "
-                        f"none; give them to Document or rerank.read as side={{{kind!r}: ...}}",
-                        source=document.id,
-                    )
-            if kbest.n:
-                labels = labels or kbest.labels
-                kbest = _relabelled(kbest, labels)
-            yield document.id, kbest
-
-
-def _of_all_systems(kbest: KBest, labels: Collection[str]) -> KBest:
-    """The lists, where equal texts of a sentence are outputs of the same systems, as in files.
-
-    labels: of the systems' indicator features.
-    """
-    names = column_names(kbest.labels)
-    if kbest.n and (missing := [label for label in labels if label not in names]):
-        raise InputError(
-            f"expected the feature {missing[0]!r} of `systems`, 1 of the outputs of a system, "
-            "found none; give it to every candidate",
-            source=kbest.source,
-        )
-    columns = np.array([f for f, name in enumerate(names) if name in labels], np.int64)
-    dense, firsts = kbest.dense.copy(), kbest.first_rows()
-    np.maximum.at(dense, (firsts[:, None], columns), kbest.dense[:, columns])
-    dense[:, columns] = dense[firsts[:, None], columns]
-    return replace(kbest, dense=dense)
-
-
 def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool = False) -> None:
     """Add the feature `agreement`, where the lists do not have it; they are read once more.
 
@@ -556,9 +341,10 @@ def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool =
         if AGREEMENT in column_names(kbest.labels) and not run.options.scorers.agreement:
             return
     counted = None
-    if run.systems and not merged:
-        counted = agreement_of_systems((kbest for _, kbest in run.read_unreported()), run.systems)
-    run.kinds.agreement = Agreement(run.systems, counted)
+    systems = run.source.systems
+    if systems and not merged:
+        counted = agreement_of_systems((kbest for _, kbest in run.read_unreported()), systems)
+    run.kinds.agreement = Agreement(systems, counted)
     if line := run.kinds.agreement.choose(kbest for _, kbest in run.read_unreported()):
         announce(line)
 
@@ -569,60 +355,3 @@ def add_defects(run: Run[Any]) -> None:
     deque(run.read_unreported(), maxlen=0)
     if run.defects.some:
         run.kinds.defects = DefectFeature()
-
-
-def _checked(document: object) -> Document:
-    """The document; ArgumentError for something else."""
-    if isinstance(document, Document):
-        return document
-    raise ArgumentError.of("documents", _DOCUMENTS, document)
-
-
-def check_kinds(side: Mapping[str, Any]) -> None:
-    """ArgumentError for a kind of side information that no model needs."""
-    for kind in side:
-        if kind not in SIDE_INFORMATION:
-            raise ArgumentError(f"side: {no_option(str(kind), SIDE_INFORMATION)}")
-
-
-def _side_information(document: Document) -> dict[str, list[bytes]]:
-    """Side information of a document; InputError if it is not a text for each sentence."""
-    side = {}
-    check_kinds(document.side)
-    for kind, value in document.side.items():
-        place = f"document {document.id!r}, {kind!r}"
-        texts = [*items(place, "a list of a text for each sentence", value)]
-        if len(texts) != len(document.sentences):
-            raise InputError(
-                f"expected {len(document.sentences)} texts of side information {kind!r}, one for "
-                f"each sentence, found {len(texts)}; text i must belong to sentence i",
-                source=document.id,
-            )
-        side[kind] = [line_of(place, text) for text in texts]
-        check_document(side[kind], kind, document.id)
-    return side
-
-
-def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:
-    """The lists with their features in the order of these labels; InputError for other features."""
-    if tuple(labels) == kbest.labels:
-        return kbest
-    ends = np.cumsum([label.width for label in kbest.labels])
-    columns = dict(zip(kbest.labels, np.split(np.arange(kbest.dense.shape[1]), ends), strict=False))
-    if columns.keys() != set(labels):
-        expected, names = (", ".join(label.name for label in side) for side in (labels, columns))
-        raise InputError(
-            f"expected the features of the first document, {expected}, found {names or 'none'}; "
-            "give every candidate the same features, or name those that may be missing in `sparse`",
-            source=kbest.source,
-        )
-    dense = kbest.dense[:, np.concatenate([columns[label] for label in labels])]
-    return replace(kbest, dense=dense, labels=tuple(labels))
-
-
-def line_of(what: str, text: object) -> bytes:
-    """A text of one line; ArgumentError for something else."""
-    if isinstance(text, str) and "\n" not in text:
-        with suppress(UnicodeEncodeError):
-            return text.encode()
-    raise ArgumentError.of(what, TEXT_LINE, text)

@@ -17,7 +17,7 @@ from rerank.errors import UsageError
 from rerank.files.terminal import process_number, progress_shown, say, show, width
 from rerank.formats.document_files import UnsegmentedText
 from rerank.notices import Notices, Strictness
-from rerank.options import Given, given, option, optional, optional_file, part, record
+from rerank.options import Given, flag, given, option, optional, optional_file, part, record
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES, SIDE_INFORMATION
 from rerank.scorers.judge_options import ScorerValue, preset_of
 from rerank.scorers.model_options import (
@@ -81,7 +81,6 @@ _FORMS = {  # of results, and what --help says of them
     "These have each score with its gain, the interval of the gain, and p; --metric bleu leaves "
     "the other scores out. Rows have the names of the files, or of --systems NAME=FILE.",
 }
-SHARING = frozenset({"shard", "ray", "memory"})  # options that not all runs have
 
 
 class SystemValue(Pair):
@@ -164,9 +163,8 @@ class ReferenceFiles:
     """References of sentences; commands that cannot do without require them."""
 
     references: tuple[str, ...] = option(REFERENCE_HELP, "--ref", type=FILE, default=())
-    drop_unreferenced: bool = option(
+    drop_unreferenced: bool = flag(
         "Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
-        default=False,
         rare=True,
     )
 
@@ -234,11 +232,10 @@ class ScorerOptions:
         default=(),
         metavar="NAME=ENTRY[:ARGUMENT]",
     )
-    agreement: bool = option(
+    agreement: bool = flag(
         "Add features of how far candidates agree with the others of their sentence.\n\n"
         "agreement, by which they are chosen without --weights, votes, consensusbleu, "
-        "consensuschrf and consensusdocbleu; those that the list has are not added.",
-        default=False,
+        "consensuschrf and consensusdocbleu; those that the list has are not added."
     )
     defects: str | None = optional(
         "Candidates that are no translations: keep, avoid or drop them.\n\n"
@@ -324,10 +321,6 @@ class ScorerOptions:
         weights |= {GLOSSARY: WEIGHT} if self.glossary else {}
         return {name: weight for name, weight in weights.items() if weight is not None}
 
-    def values_of(self, name: str) -> list[str]:
-        """The values of `--scores NAME=…`, of one file or of one for each system."""
-        return [str(value) for key, value in self.scores if key == name]
-
     @property
     def score_files(self) -> dict[str, tuple[tuple[str, Path], ...]]:
         """(NAME, file) of scores of other tools, by the kinds that are given."""
@@ -362,14 +355,13 @@ class ScoringMachine(Machine):
         default="float32",
         rare=True,
     )
-    deterministic: bool = option(
+    deterministic: bool = flag(
         "Compute bit-identical scores for any batch size and number of threads; slower with beam "
         "search.",
-        default=False,
         rare=True,
     )
     cache: Path | None = optional(CACHE_HELP, type=FOLDER, metavar="DIR", rare=True)
-    no_cache: bool = option("Neither read nor write the score cache.", default=False, rare=True)
+    no_cache: bool = flag("Neither read nor write the score cache.", rare=True)
 
     @property
     def of_models(self) -> dict[str, Any]:
@@ -381,12 +373,11 @@ class ScoringMachine(Machine):
         """The cache, which may hold as much as the environment says; None without one."""
         from rerank.files.cache import Cache, cache_folder, cache_limit
 
-        if self.no_cache and self.cache is not None:
+        if not self.no_cache:
+            return Cache(cache_folder(self.cache), notices, cache_limit())
+        if self.cache is not None:
             raise UsageError("--cache and --no-cache exclude each other; give one of them")
-        if self.no_cache:
-            return None
-        folder = None if self.cache is None else Path(self.cache)
-        return Cache(cache_folder(folder), notices, cache_limit())
+        return None
 
 
 @record
@@ -422,10 +413,7 @@ class Sharing:
 
 @record
 class RunOptions:
-    """What a run reads, what scores it, and on what machine.
-
-    Commands that do not share their documents have it as `part(RunOptions, without=SHARING)`.
-    """
+    """What a run reads, what scores it, and on what machine."""
 
     lists: ListFiles = part(ListFiles, "Lists and documents", rare={"kbest_format", "missing"})
     scorers: ScorerOptions = part(ScorerOptions, "Features to add")
@@ -483,10 +471,9 @@ class RunOptions:
 class Messages:
     """What a command prints for its user, on standard error; the first process speaks for all."""
 
-    strict: bool = option(
+    strict: bool = flag(
         "Treat every warning as an error (exit code 3), but for those about what another option "
         "asks for, and those of --allow.",
-        default=False,
         rare=True,
     )
     allow: tuple[str, ...] = option(
@@ -505,12 +492,9 @@ class Messages:
         metavar="KIND",
         rare=True,
     )
-    quiet: bool = option("Print results and errors only.", "-q", "--quiet", default=False)
-    verbose: bool = option(
-        "Print recipes, signatures and counters of the scoring engine, too.",
-        "-v",
-        default=False,
-        rare=True,
+    quiet: bool = flag("Print results and errors only.", "-q", "--quiet")
+    verbose: bool = flag(
+        "Print recipes, signatures and counters of the scoring engine, too.", "-v", rare=True
     )
 
     @property
@@ -569,22 +553,6 @@ def form_option(*forms: str, help: str | None = None) -> Any:
     help: that of `_FORMS`, if none is given.
     """
     return option(help or _FORMS[forms], "--format", type=click.Choice(forms), default=forms[0])
-
-
-def parting_option(*, rare: bool = False) -> Any:
-    """`--documents`: the field of a record for what parts the documents of a text."""
-    return option(
-        "What parts documents: blank lines, or lines that begin with =, or blank lines and "
-        "<p>.\n\n"
-        "equals: lines whose first character is = close a document, as in the data files of "
-        "Ji et al. 2016 (a blank line is an empty sentence there). paragraphs: both blank "
-        "lines and lines that are <p>, so that every paragraph is a document, as for the "
-        "contextual LSTMs (clstm-paraseg and others).",
-        "--documents",
-        type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`
-        default="blank",
-        rare=rare,
-    )
 
 
 def print_result(result: Any, form: str) -> None:

@@ -129,16 +129,6 @@ class Run(Generic[SourceT]):
         """All scorers, in the order of their features."""
         return self.kinds.all
 
-    @property
-    def name(self) -> str:
-        """What messages call the lists."""
-        return self.source.name
-
-    @property
-    def systems(self) -> Mapping[str, str]:
-        """Name of each system by the label of its indicator feature."""
-        return self.source.systems
-
     def opened_cache(self) -> Cache | None:
         """The cache, also for runs without a model; None where there must be none."""
         self.cache = self.cache or self.options.machine.open_cache(self.notices)
@@ -163,7 +153,7 @@ class Run(Generic[SourceT]):
     def _documents(self, notices: Notices) -> Iterator[NamedLists]:
         """Each document, with the defects of its candidates as `--defects` says."""
         documents = self.source.read(notices, self.store)
-        return self.defects.marked(documents, notices, self.systems)
+        return self.defects.marked(documents, notices, self.source.systems)
 
     @cached_property
     def sizes(self) -> tuple[list[list[int]], int, int]:
@@ -199,7 +189,8 @@ class Run(Generic[SourceT]):
 
     def has_scores(self) -> bool:
         """Whether the lists' own numbers, but votes, tell candidates apart."""
-        counted = {*self.systems, *CONSENSUS} if self.systems else ()
+        systems = self.source.systems
+        counted = {*systems, *CONSENSUS} if systems else ()
         lists = self.read_unreported() if self.n_candidates else ()
         return any(has_scores(kbest, counted) for _, kbest in lists)
 
@@ -254,7 +245,7 @@ class Run(Generic[SourceT]):
                     for result in results:
                         extinct = result.posterior is not None and result.posterior.extinct
                         if extinct or result.score == -np.inf:
-                            self.notices.add("impossible-document", source=self.name)
+                            self.notices.add("impossible-document", source=self.source.name)
             searched = zip(documents, results or [NO_CANDIDATES] * len(documents), strict=True)
             decoded = []
             for name, kbest in batch:
@@ -298,7 +289,7 @@ class Run(Generic[SourceT]):
     def warn(self) -> None:
         """Notices and faults that need the whole run, as of words that the models do not know."""
         for scorer in self.scorers:
-            scorer.finish(self.name, self.notices)
+            scorer.finish(self.source.name, self.notices)
 
     def report(self, announce: Printer, details: Printer) -> None:
         """Announce what the scorers did and where the time went; in detail, engine counters."""
@@ -411,9 +402,9 @@ class LinearModel:
         What has a weight of itself has it where no file gives weights, and defects always have it:
         `--default-weight` is of features that may be good or bad.
         """
-        own = {n: (v,) for n, v in space.presets.items() if not self.source or n == DEFECTS}
+        preset = {n: (v,) for n, v in space.presets.items() if not self.source or n == DEFECTS}
         return vector(
-            replace(self.weights, dense={**own, **self.weights.dense}),
+            replace(self.weights, dense={**preset, **self.weights.dense}),
             space.labels,
             default=self.default,
             presets=space.presets,

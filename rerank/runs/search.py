@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from decoders.table import EVERYWHERE, SEED, SPREAD, Decoder, Options, check_order, named
-from rerank.errors import RerankError, UsageError
-from rerank.files.run_files import without_addresses
-from rerank.options import option, optional, record
+from rerank.errors import ArgumentError, RerankError, UsageError
+from rerank.files.run_files import no_option, without_addresses
+from rerank.options import keywords, option, optional, record, settings_of
 from rerank.registry import DECODERS, ESTIMATORS, UTILITIES
-from rerank.values import SCALE, Kind, Member, MemberName, Whole, keys_of
+from rerank.values import SCALE, Kind, Member, MemberName, Whole, check_value, keys_of
 from rerank.values import SEED as SEEDS
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rerank.scorers.programs import Estimator
     from rerank.scorers.score_files import FileScorer
 
+Settings = TypeVar("Settings")
 UTILITY = "bleu"
 _NARROW = 2  # width of a beam in folds of tuning, whose paths are context alone
 _NO_SCALE = (
@@ -123,6 +124,25 @@ class SearchOptions:
             width=self.beam, alpha=self.alpha, seed=self.seed, gap=self.gap, **settings
         )
         return Search(choice.kind, chosen)
+
+
+def settings_with_search(kind: type[Settings], search: str, options: Mapping[str, Any]) -> Settings:
+    """A record of options by their names in the shell, beside the keys of searches.
+
+    ArgumentError, a TypeError, for an unknown option or a value of another type.
+    """
+    keys = {name.replace("-", "_"): key for name, key in SEARCH.keys.items()}
+    known = sorted({*keys, *keywords(kind)} - {"search"})
+    for name, value in options.items():
+        if name not in known:
+            raise ArgumentError(no_option(name, known))
+        if name in keys and value is not None:
+            check_value(name, keys[name].type, value)
+    check_value("search", SEARCH, search)
+    member = SEARCH.convert(search, None, None)
+    of_search = {keys[name].field: value for name, value in options.items() if name in keys}
+    others = {name: value for name, value in options.items() if name not in keys}
+    return settings_of(kind, search=Member(member.kind, {**member.settings, **of_search}), **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +312,7 @@ class Scorers:
             }
             for scorer, (_, entry) in zip(self.plugins, options.scorer, strict=True)
         }
-        return {kind: own for kind, own in [("models", models), ("scorers", plugins)] if own}
+        return {kind: rows for kind, rows in [("models", models), ("scorers", plugins)] if rows}
 
     @property
     def direction(self) -> Direction:

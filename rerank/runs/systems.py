@@ -234,8 +234,8 @@ def _compare(
     for name, profile in systems.items():
         others = [other for other in systems if other != name]
         called = others[0] if len(others) == 1 else "the other systems"
-        rest = profile.others([*systems.values()], total)
-        texts = {f"outputs of {name}": profile, f"those of {called}": rest}
+        remaining = profile.others([*systems.values()], total)
+        texts = {f"outputs of {name}": profile, f"those of {called}": remaining}
         note_preparation(texts, notices, least=_NEARLY_ALL)
         if len(others) == 1:
             return
@@ -258,23 +258,7 @@ def kbest_of(
     """
     from rerank.metrics.agreement import consensus  # numba
 
-    merged: list[dict[bytes, dict[int, float]]] = []  # votes of each text, by systems and lists
-    firsts: dict[tuple[int, bytes, int], int] = {}  # row of a text in a list
-    votes_in = [votes_of(kbest) for kbest in lists.values()]
-    for t, outputs in enumerate(texts):
-        candidates: dict[bytes, dict[int, float]] = {}
-        for m, text in enumerate(outputs):
-            if text is not None:
-                candidates.setdefault(text, {})[m] = 1.0
-        for m, (kbest, of_rows) in enumerate(
-            zip(lists.values(), votes_in, strict=True), len(outputs)
-        ):
-            for row in kbest.rows(t):
-                text = b" ".join(kbest.tokens(row))
-                by_list = candidates.setdefault(text, {})
-                by_list[m] = by_list.get(m, 0.0) + float(of_rows[row])
-                firsts.setdefault((t, text, m), row)
-        merged.append(candidates)
+    merged, firsts = _votes(texts, [*lists.values()])
     counts = np.array([len(candidates) for candidates in merged], np.int64)
     indicators = np.zeros((int(counts.sum()), len(labels)))
     for row, givers in enumerate(givers for texts_of in merged for givers in texts_of.values()):
@@ -310,6 +294,31 @@ def kbest_of(
     return kbest if not lists else _with_own_scores(kbest, merged, firsts, lists)
 
 
+def _votes(
+    texts: Sequence[Sequence[bytes | None]], lists: Sequence[KBest]
+) -> tuple[list[dict[bytes, dict[int, float]]], dict[tuple[int, bytes, int], int]]:
+    """Votes of each text of each sentence, by numbers of systems and, behind them, of lists.
+
+    And the first row of a text in a list, by sentence, text and number of the list.
+    """
+    merged: list[dict[bytes, dict[int, float]]] = []
+    firsts: dict[tuple[int, bytes, int], int] = {}
+    votes_in = [votes_of(kbest) for kbest in lists]
+    for t, outputs in enumerate(texts):
+        candidates: dict[bytes, dict[int, float]] = {}
+        for m, text in enumerate(outputs):
+            if text is not None:
+                candidates.setdefault(text, {})[m] = 1.0
+        for m, (kbest, votes) in enumerate(zip(lists, votes_in, strict=True), len(outputs)):
+            for row in kbest.rows(t):
+                text = b" ".join(kbest.tokens(row))
+                by_list = candidates.setdefault(text, {})
+                by_list[m] = by_list.get(m, 0.0) + float(votes[row])
+                firsts.setdefault((t, text, m), row)
+        merged.append(candidates)
+    return merged, firsts
+
+
 def _with_own_scores(
     kbest: KBest,
     merged: Sequence[Mapping[bytes, Mapping[int, float]]],
@@ -318,7 +327,7 @@ def _with_own_scores(
 ) -> KBest:
     """The candidates with the features of each list, and its totals, under its name.
 
-    merged, firsts: as of `kbest_of`, the lists numbered behind the systems.
+    merged, firsts: as of `_votes`.
     """
     labels, columns = [*kbest.labels], [kbest.dense]
     sparse: list[dict[str, float]] = [{} for _ in range(kbest.n)]

@@ -12,14 +12,17 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats.document_files import documents_of_file
+from rerank.formats.plain_texts import RunningText
 from rerank.notices import Notices
-from rerank.options import option, optional, record
-from rerank.runs.options import parting_option
+from rerank.options import flag, option, optional, record
 from rerank.values import FILE, MOST, MOST_LINES, TEXT, ParsedType, Whole
 
 if TYPE_CHECKING:
@@ -32,16 +35,8 @@ if TYPE_CHECKING:
     from lm.subwords import SubwordVocabulary
     from lm.vocabulary import Vocabulary
     from rerank.corpus.documents import Documents
-    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import Files
     from rerank.scorers.text_models import EvaluationText
-
-STRETCHES = 4  # for each stream, where contexts cross the ends of documents
-_PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
-    "blank": "part documents with blank lines",
-    "equals": "close documents with lines that begin with =",
-    "paragraphs": "part documents with blank lines, and paragraphs with lines that are <p>",
-}
 
 SENTENCEPIECE = "sentencepiece"
 _LEARNT = re.compile("(unigram|bpe):([1-9][0-9]{2,6})")
@@ -75,6 +70,22 @@ TOKENIZER_HELP = (
 )
 
 
+def parting_option(*, rare: bool = False) -> Any:
+    """`--documents`: the field of a record for what parts the documents of a text."""
+    return option(
+        "What parts documents: blank lines, or lines that begin with =, or blank lines and "
+        "<p>.\n\n"
+        "equals: lines whose first character is = close a document, as in the data files of "
+        "Ji et al. 2016 (a blank line is an empty sentence there). paragraphs: both blank "
+        "lines and lines that are <p>, so that every paragraph is a document, as for the "
+        "contextual LSTMs (clstm-paraseg and others).",
+        "--documents",
+        type=click.Choice(["blank", "equals", "paragraphs"]),  # names of `lm.corpus.DOCUMENTS`
+        default="blank",
+        rare=rare,
+    )
+
+
 @record
 class TextOptions:
     """How a text becomes the training data of a language model.
@@ -97,10 +108,9 @@ class TextOptions:
         type=Whole(),
         rare=True,
     )
-    across_documents: bool = option(
+    across_documents: bool = flag(
         "Let contexts cross the ends of documents: each text is one stream, the training text in "
         "4 x --streams stretches.",
-        default=False,
         rare=True,
     )
     passages: int | None = optional(
@@ -135,13 +145,17 @@ class TextOptions:
         metavar="KIND:SIZE",
         rare=True,
     )
-    source_characters: bool = option(
+    source_characters: bool = flag(
         "Read source sentences as their characters; only for --model attention.\n\n"
         "However they are segmented, but <unk> as one unknown character; without it "
         "attention reads words, and the characters of unknown ones.",
-        default=False,
         rare=True,
     )
+
+    @property
+    def unknown_word(self) -> bytes | None:
+        """The word of --unknown, as texts have it."""
+        return None if self.unknown is None else self.unknown.encode()
 
     @property
     def tokenizers(self) -> dict[str, str]:
@@ -149,6 +163,61 @@ class TextOptions:
         names = ("tokenizer", "source_tokenizer")
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabularies:
+    """Vocabularies of a training text and of its side information.
+
+    known: those that are not made from the texts; spells: kinds whose unknown words are read as
+    their characters (`lm.contexts.Context`); shared: of several processes the vocabulary of the
+    first, of one that is learnt; of_kinds: those of the side information that was read.
+    """
+
+    options: TextOptions
+    known: Mapping[str, Vocabulary]
+    spells: Collection[str]
+    shared: Callable[[Vocabulary], Vocabulary]
+    of_kinds: dict[str, Vocabulary] = field(default_factory=dict)
+
+    def of_text(
+        self, text: RunningText, words: list[bytes], raw: Corpus, notices: Notices
+    ) -> Vocabulary:
+        """The vocabulary of an interned training text."""
+        from lm.side_information import TARGET
+
+        options, vocabulary = self.options, self.known.get(TARGET)
+        if vocabulary is not None:
+            return vocabulary
+        if options.tokenizer is not None:
+            text.check_pieces(notices)
+            return self.shared(subwords("--tokenizer", options.tokenizer, words, raw))
+        least = options.min_count or 1
+        return frequent_words(words, raw, options.vocabulary, least, options.unknown_word)
+
+    def of_side(self, kind: str, words: list[bytes], text: SideText) -> Vocabulary:
+        """The vocabulary of a kind of side information, made from the interned training text."""
+        if kind not in self.of_kinds:
+            self.of_kinds[kind] = self.known.get(kind) or self._made(kind, words, text)
+        return self.of_kinds[kind]
+
+    def _made(self, kind: str, words: list[bytes], text: SideText) -> Vocabulary:
+        """The vocabulary of interned side information."""
+        from lm.corpus import build_vocabulary, spelled
+        from lm.side_information import LABELS
+
+        if kind in LABELS:
+            return build_vocabulary(words, text, len(words))
+        options = self.options
+        option = "tokenizer" if options.source_tokenizer is None else "source_tokenizer"
+        tokenizer = getattr(options, option)
+        if tokenizer is not None:
+            return self.shared(subwords(f"--{option.replace('_', '-')}", tokenizer, words, text))
+        size = options.source_vocabulary or options.vocabulary or len(words)
+        if kind in self.spells:
+            whole = build_vocabulary(words, text, 0 if options.source_characters else size)
+            words, text = spelled(words, text, whole)
+        return build_vocabulary(words, text, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,172 +235,6 @@ class TextFiles:
     def exchanged(self) -> TextFiles:
         """The source as the text, and the text as its source: what a channel is trained on."""
         return TextFiles(self.side["source"], {**self.side, "source": self.text})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingTexts:
-    """Training and validation text in ids, as a model reads them, and the training vocabularies.
-
-    side: vocabulary of each kind of side information.
-    """
-
-    train: Corpus
-    valid: Corpus
-    vocabulary: Vocabulary
-    side: Mapping[str, Vocabulary] = field(default_factory=dict)
-
-
-def training_texts(
-    options: TextOptions,
-    train: TextFiles,
-    valid: TextFiles,
-    notices: Notices,
-    *,
-    known: Mapping[str, Vocabulary],
-    spells: Collection[str],
-    streams: int,
-    backward: bool | None,
-    reverse_documents: bool | None,
-    shared: Callable[[Vocabulary], Vocabulary],
-) -> TrainingTexts:
-    """The texts of a run in the order in which its model reads them.
-
-    known: vocabularies that are not made from the training text, of it and of kinds of side
-    information; shared: that of the first of several processes, of one that is learnt;
-    spells: kinds whose unknown words are read as their characters (`lm.contexts.Context`);
-    streams: documents read in parallel. InputError for files that do not fit each other.
-    """
-    from lm.corpus import in_reading_order, renumber
-    from lm.side_information import TARGET
-    from rerank.corpus.preparation import note_preparation
-    from rerank.formats.plain_texts import RunningText
-
-    documents, across = options.documents, options.across_documents
-    text, words, raw = _read_training(options, train, notices)
-    vocabulary = known.get(TARGET)
-    if vocabulary is None:
-        if options.tokenizer is not None:
-            text.check_pieces(notices)
-        vocabulary = _vocabulary(options, words, raw, shared)
-    trained = renumber(raw, words, vocabulary)
-    valid_text = RunningText(valid.text, "evaluation", documents)
-    valid_words, held_out = read_text(valid_text, notices, across=across)
-    note_language(
-        *(valid_words, held_out, vocabulary, "the model", notices),
-        path=valid.text,
-        cure="give a validation text in the language of the training text",
-        trained=trained.n_unknown / len(trained.tokens),
-    )
-    held_out = renumber(held_out, valid_words, vocabulary)
-    profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
-    note_preparation(profiles, notices, source=text.source)
-    if raw.n_documents == 1 and not across:
-        notices.add("one-document", source=display(train.text), cure=_PARTED[documents])
-    side: dict[str, Vocabulary] = {}
-
-    def learnt(kind: str, words: list[bytes], text: SideText) -> Vocabulary:
-        side[kind] = known.get(kind) or _side_vocabulary(
-            options, kind, words, text, spells=kind in spells, shared=shared
-        )
-        return side[kind]
-
-    corpus = _with_side(trained, train, learnt, spells, documents, notices)
-    held_out = _with_side(held_out, valid, lambda kind, *_: side[kind], spells, documents, notices)
-    corpus, held_out = (
-        in_reading_order(text, backward=backward, reverse_documents=reverse_documents)
-        for text in _cut(options, (corpus, held_out), (train, valid), streams)
-    )
-    return TrainingTexts(corpus, held_out, vocabulary, side)
-
-
-def _read_training(
-    options: TextOptions, train: TextFiles, notices: Notices
-) -> tuple[RunningText, list[bytes], Corpus]:
-    """The training text, its distinct words, and the corpus in their indices."""
-    from rerank.formats.plain_texts import RunningText
-
-    unknown = None if options.unknown is None else options.unknown.encode()
-    text = RunningText(train.text, "training", options.documents, unknown)
-    words, raw = read_text(text, notices, across=options.across_documents)
-    if unknown is not None and unknown not in words:
-        raise InputError(
-            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
-            "correct it, or leave it out",
-            source=display(train.text),
-        )
-    return text, words, raw
-
-
-def _vocabulary(
-    options: TextOptions,
-    words: list[bytes],
-    raw: Corpus,
-    shared: Callable[[Vocabulary], Vocabulary],
-) -> Vocabulary:
-    """The vocabulary of an interned training text; shared: as of `training_texts`."""
-    if options.tokenizer is not None:
-        return shared(subwords("--tokenizer", options.tokenizer, words, raw))
-    unknown = None if options.unknown is None else options.unknown.encode()
-    return frequent_words(words, raw, options.vocabulary, options.min_count or 1, unknown)
-
-
-def _cut(
-    options: TextOptions,
-    texts: tuple[Corpus, Corpus],
-    files: tuple[TextFiles, TextFiles],
-    streams: int,
-) -> list[Corpus]:
-    """Training and validation text without long sentences, in stretches and passages.
-
-    UsageError if that leaves nothing of one of them.
-    """
-    corpus, held_out = texts
-    if options.longest is not None:
-        corpus = corpus.without_longer(options.longest)
-        if not corpus.n_sentences:
-            raise UsageError(
-                f"--longest {options.longest}: all sentences of the training text have more words; "
-                "choose a larger number"
-            )
-    if options.across_documents:
-        corpus = corpus.in_stretches(streams * STRETCHES)
-        held_out = held_out.in_stretches(1)
-    if (passages := options.passages) is None:
-        return [corpus, held_out]
-    parted = [text.in_passages(passages) for text in (corpus, held_out)]
-    for text, read in zip(parted, files, strict=True):
-        if not text.n_sentences:
-            raise UsageError(
-                f"--passages {passages}: all documents of {display(read.text)} have fewer "
-                "sentences; choose a smaller number"
-            )
-    return parted
-
-
-def _side_vocabulary(
-    options: TextOptions,
-    kind: str,
-    words: list[bytes],
-    text: SideText,
-    *,
-    spells: bool,
-    shared: Callable[[Vocabulary], Vocabulary],
-) -> Vocabulary:
-    """The vocabulary of interned side information; spells, shared: as of `training_texts`."""
-    from lm.corpus import build_vocabulary, spelled
-    from lm.side_information import LABELS
-
-    if kind in LABELS:
-        return build_vocabulary(words, text, len(words))
-    option = "tokenizer" if options.source_tokenizer is None else "source_tokenizer"
-    tokenizer = getattr(options, option)
-    if tokenizer is not None:
-        return shared(subwords(f"--{option.replace('_', '-')}", tokenizer, words, text))
-    size = options.source_vocabulary or options.vocabulary or len(words)
-    if spells:
-        whole = build_vocabulary(words, text, 0 if options.source_characters else size)
-        words, text = spelled(words, text, whole)
-    return build_vocabulary(words, text, size)
 
 
 def tokenizer_files(tokenizers: Iterable[str]) -> list[str]:
@@ -431,7 +334,6 @@ def read_text(
 
 def evaluation_text(path: FilePath, documents: str, notices: Notices) -> EvaluationText:
     """A text that models are evaluated on, whose documents are parted as `documents` says."""
-    from rerank.formats.plain_texts import RunningText
     from rerank.scorers.text_models import EvaluationText
 
     words, corpus = read_text(RunningText(path, "evaluation", documents), notices)
@@ -443,8 +345,6 @@ def documents_beside(text: str, docs: FilePath, n_lines: int, notices: Notices) 
 
     docs: as beside k-best lists, with a line for each line of the text.
     """
-    from rerank.formats.document_files import documents_of_file
-
     documents = documents_of_file(docs, notices)
     if documents.n_sentences != n_lines:
         raise InputError(
@@ -468,7 +368,6 @@ def interned(
 
     from lm.corpus import Corpus, intern
     from lm.side_information import LABELS, NUMBERS, SentenceNumbers, SideText
-    from rerank.formats.plain_texts import RunningText
     from rerank.formats.translations import sentence_number
 
     if kind in NUMBERS:
@@ -567,7 +466,7 @@ def check_shape(text: Corpus, beside: Corpus, name: str, path: str | Path) -> No
     )
 
 
-def _with_side(
+def with_side(
     corpus: Corpus,
     files: TextFiles,
     vocabulary_of: Callable[[str, list[bytes], SideText], Vocabulary],
@@ -577,8 +476,9 @@ def _with_side(
 ) -> Corpus:
     """The corpus of a text with its side information, in the ids of vocabularies.
 
-    vocabulary_of: that of a kind, of interned side information; spells: as of `training_texts`. A
-    warning of source sentences in another language than that of their vocabulary.
+    vocabulary_of: that of a kind, of interned side information; spells: kinds whose
+    unknown words are read as their characters (`lm.contexts.Context`). A warning of source
+    sentences in another language than that of their vocabulary.
     """
     from lm.corpus import renumber, spelled
     from lm.side_information import NUMBERS
@@ -620,4 +520,4 @@ def encoded(
     note_language(words, corpus, known, "the model", notices, path=files.text, trained=trained)
     corpus = renumber(corpus, words, known)
     side, spells = saved.side, saved.model.context.spells
-    return _with_side(corpus, files, lambda kind, *_: side[kind], spells, documents, notices)
+    return with_side(corpus, files, lambda kind, *_: side[kind], spells, documents, notices)

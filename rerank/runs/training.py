@@ -1,24 +1,47 @@
-"""A training of `rerank train-lm`: its options, its recipe, and the weights it begins with."""
+"""A training of `rerank train-lm`: its options, recipe, texts, and the weights it begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rerank.errors import UsageError
-from rerank.options import Given, of_dataclass, option, optional, optional_file, part, record
+from rerank.errors import InputError, UsageError
+from rerank.files.paths import display
+from rerank.formats.plain_texts import RunningText
+from rerank.notices import Notices
+from rerank.options import Given, flag, of_dataclass, option, optional, optional_file, part, record
 from rerank.registry import MODELS, attribute
 from rerank.runs.options import Machine, Messages, side_files
-from rerank.runs.texts import TextOptions, check_package, tokenizer_files
+from rerank.runs.texts import (
+    TextFiles,
+    TextOptions,
+    Vocabularies,
+    check_package,
+    note_language,
+    read_text,
+    tokenizer_files,
+    with_side,
+)
+from rerank.scorers.models import open_model
 from rerank.values import FILE, FOLDER, MemberName
 
 if TYPE_CHECKING:
+    from lm.corpus import Corpus
     from lm.folders import SavedModel
     from lm.model import DocumentLM
+    from lm.training.processes import Processes
+    from lm.vocabulary import Vocabulary
 
+STRETCHES = 4  # for each stream, where contexts cross the ends of documents
+_PARTED = {  # documents, by the names of `lm.corpus.DOCUMENTS`
+    "blank": "part documents with blank lines",
+    "equals": "close documents with lines that begin with =",
+    "paragraphs": "part documents with blank lines, and paragraphs with lines that are <p>",
+}
 _VOCABULARIES = {  # options of texts that make vocabularies, and their fields
     **{"vocab": "vocabulary", "vocab-min-count": "min_count", "source-vocab": "source_vocabulary"},
     **{"source-characters": "source_characters"},
@@ -39,16 +62,15 @@ class TrainingFiles:
     side: Given = part(side_files("line of --train, blank where that is blank"))
     valid: str = option("Validation text in the same format.", type=FILE)
     valid_side: Given = part(side_files("line of --valid", "valid-"))
-    reverse: bool = option(
+    reverse: bool = flag(
         "Exchange the sides: learn the channel, log p(source | target); for --model "
         "attention.\n\n"
         "Of --source given --train; other options of the source are then of --train, which "
         "is read. The folder says so, and --lm NAME=DIR,reverse=yes takes it.",
-        default=False,
         rare=True,
     )
     out: Path = option("New folder for the model.", type=FOLDER, metavar="DIR")
-    resume: bool = option("Continue the interrupted training in --out.", default=False)
+    resume: bool = flag("Continue the interrupted training in --out.")
     curve: str | None = optional_file(
         "New file for the learning curve: tab-separated figures of every validation. --resume "
         "extends it.",
@@ -197,6 +219,113 @@ def _check_tokenizers(texts: TextOptions, side: Collection[str]) -> None:
         check_package(f"--{name.replace('_', '-')}", tokenizer)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingTexts:
+    """Training and validation text in ids, as a model reads them, and the training vocabularies.
+
+    side: vocabulary of each kind of side information.
+    """
+
+    train: Corpus
+    valid: Corpus
+    vocabulary: Vocabulary
+    side: Mapping[str, Vocabulary]
+
+
+def training_texts(
+    options: TrainLmOptions,
+    values: Mapping[str, Any],
+    files: tuple[TextFiles, TextFiles],
+    known: Mapping[str, Vocabulary],
+    group: Processes,
+    notices: Notices,
+) -> TrainingTexts:
+    """The texts of a training in the order in which its model reads them.
+
+    values: completed options; files: of training and validation; known: as of `Vocabularies`.
+    InputError for files that do not fit each other.
+    """
+    from lm.composition import fact, load
+    from lm.corpus import in_reading_order, renumber
+    from rerank.corpus.preparation import note_preparation
+
+    (train, valid), chosen = files, options.texts
+    documents, across = chosen.documents, chosen.across_documents
+    spells = fact(load(MODELS[options.choice.model].context), "spells") or ()
+    vocabularies = Vocabularies(chosen, known, spells, lambda learnt: group.gather(learnt)[0])
+    text, words, raw = _read_training(chosen, train, notices)
+    vocabulary = vocabularies.of_text(text, words, raw, notices)
+    trained = renumber(raw, words, vocabulary)
+    valid_text = RunningText(valid.text, "evaluation", documents)
+    valid_words, held_out = read_text(valid_text, notices, across=across)
+    note_language(
+        *(valid_words, held_out, vocabulary, "the model", notices),
+        path=valid.text,
+        cure="give a validation text in the language of the training text",
+        trained=trained.n_unknown / len(trained.tokens),
+    )
+    held_out = renumber(held_out, valid_words, vocabulary)
+    profiles = {"training sentences": text.profile, "validation sentences": valid_text.profile}
+    note_preparation(profiles, notices, source=text.source)
+    if raw.n_documents == 1 and not across:
+        notices.add("one-document", source=text.source, cure=_PARTED[documents])
+    pair = [
+        with_side(corpus, read, vocabularies.of_side, spells, documents, notices)
+        for corpus, read in zip((trained, held_out), files, strict=True)
+    ]
+    backward, turned = values.get("backward"), values.get("reverse_documents")
+    trained, held_out = (
+        in_reading_order(text, backward=backward, reverse_documents=turned)
+        for text in _cut(chosen, pair, files, values["streams"])
+    )
+    return TrainingTexts(trained, held_out, vocabulary, vocabularies.of_kinds)
+
+
+def _read_training(
+    options: TextOptions, train: TextFiles, notices: Notices
+) -> tuple[RunningText, list[bytes], Corpus]:
+    """The training text, its distinct words, and the corpus in their indices."""
+    text = RunningText(train.text, "training", options.documents, options.unknown_word)
+    words, raw = read_text(text, notices, across=options.across_documents)
+    if options.unknown_word is not None and options.unknown_word not in words:
+        raise InputError(
+            f"expected the word {options.unknown!r} of --unknown in the training text, found none; "
+            "correct it, or leave it out",
+            source=text.source,
+        )
+    return text, words, raw
+
+
+def _cut(
+    options: TextOptions, texts: Sequence[Corpus], files: Sequence[TextFiles], streams: int
+) -> list[Corpus]:
+    """Training and validation text without long sentences, in stretches and passages.
+
+    UsageError if that leaves nothing of one of them.
+    """
+    corpus, held_out = texts
+    if options.longest is not None:
+        corpus = corpus.without_longer(options.longest)
+        if not corpus.n_sentences:
+            raise UsageError(
+                f"--longest {options.longest}: all sentences of the training text have more words; "
+                "choose a larger number"
+            )
+    if options.across_documents:
+        corpus = corpus.in_stretches(streams * STRETCHES)
+        held_out = held_out.in_stretches(1)
+    if (passages := options.passages) is None:
+        return [corpus, held_out]
+    parted = [text.in_passages(passages) for text in (corpus, held_out)]
+    for text, read in zip(parted, files, strict=True):
+        if not text.n_sentences:
+            raise UsageError(
+                f"--passages {passages}: all documents of {display(read.text)} have fewer "
+                "sentences; choose a smaller number"
+            )
+    return parted
+
+
 class Beginning(NamedTuple):
     """Models with whose weights and vocabularies training begins: --source-lm and --from."""
 
@@ -214,8 +343,6 @@ class Beginning(NamedTuple):
 
 def model_before(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedModel | None:
     """The model of --from; UsageError if it reads in another direction."""
-    from rerank.scorers.models import open_model
-
     folder = options.choice.begin
     if folder is None:
         return None
@@ -265,7 +392,6 @@ def source_model(options: TrainLmOptions, values: Mapping[str, Any]) -> SavedMod
     """
     from lm.composition import load
     from lm.contexts.document import DocumentRecurrence
-    from rerank.scorers.models import open_model
 
     folder, name = options.choice.source_lm, options.choice.model
     if folder is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +13,7 @@ from rerank.corpus.kbest import KBest
 from rerank.corpus.preparation import note_differences
 from rerank.corpus.reading import KEEP
 from rerank.errors import InputError, UsageError
+from rerank.files.arrays import size_text
 from rerank.files.paths import base_name
 from rerank.files.signature import signature
 from rerank.formats.weights import Weights
@@ -22,7 +23,7 @@ from rerank.notices import Printer, log
 from rerank.runs.results import ModelUse
 from rerank.runs.run import Run
 from rerank.runs.search import Search, search_documents
-from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.scorers.numbers import NumberLines
 from rerank.tuning.features import TunedFeatures, values_of_systems
 from rerank.tuning.objective import Sums
@@ -72,10 +73,10 @@ def read_set(
         if group := tuple(scored for _, _, scored, _ in batch.documents if scored is not None):
             groups.append(group)
     if not groups:
-        raise InputError("expected candidates to tune on, found none", source=run.name)
+        raise InputError("expected candidates to tune on, found none", source=run.source.name)
     texts, numbers, targets = zip(*firsts, strict=True)
     note_differences(
-        {run.name: texts},
+        {run.source.name: texts},
         [line for group in targets for line in group],
         run.notices,
         numbers=numbers,
@@ -99,8 +100,9 @@ def tune_documents(
     announce: Printer = log.info,
 ) -> TuningResult:
     """Read a run's documents and tune weights on them; references[d][t] are of sentence t."""
+    if (memory := run.options.sharing.memory) is not None:
+        announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
     corpus = read_set(run, references, metrics, features, announce)
-
     tables = _tables(corpus, search)
 
     def decode(
@@ -162,29 +164,21 @@ def tuning_search(search: Search, plan: Plan, start: Weights | None = None) -> S
     return seeded.at(start) if start else seeded
 
 
-def start_entries(result: TuningResult, systems: Mapping[str, str]) -> dict[str, object]:
-    """Entries of a weights file about where tuning began, and the systems' values.
-
-    systems: names by label of their features.
-    """
+def start_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
+    """Entries of a weights file about where tuning began, and the systems' values."""
     task, made = result.task, dict[str, object]()
     if task.features.derived:
         made["start"] = task.features.source
     if task.features.systems:
-        made["systems"] = values_of_systems(systems, task.corpus, task.free_objective)
-        made["indicators"] = {name: label for label, name in systems.items()}
+        made["systems"] = values_of_systems(run.source.systems, task.corpus, task.free_objective)
+        made["indicators"] = {name: label for label, name in run.source.systems.items()}
     return made
 
 
-def verdict_entries(
-    run: Run[Any], models: Sequence[FeatureSource], systems: Mapping[str, str], result: TuningResult
-) -> dict[str, object]:
-    """Entries of a weights file about what the weights are worth: in words, beside systems.
-
-    models: scorers of the run that are language models; systems: names by label of their features.
-    """
-    line, beside_systems = result.verdict(systems)
-    use, full = ModelUse(run.scorers, models), result.task.full(result.weights)
+def verdict_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
+    """Entries of a weights file about what the weights are worth: in words, beside systems."""
+    line, beside_systems = result.verdict(run.source.systems)
+    use, full = ModelUse(run.scorers, run.kinds.models), result.task.full(result.weights)
     for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
         use.add(document, choices, full)
     entries: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}

@@ -38,7 +38,7 @@ _COLUMNS = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 
 
-def starts(metrics: Iterable[str]) -> dict[str, str]:
+def starting_features(metrics: Iterable[str]) -> dict[str, str]:
     """Features that tuning may start from where lists are made of systems, and what it calls them.
 
     metrics: names of those that are maximised.

@@ -28,8 +28,7 @@ import numpy as np
 
 from decoders.problem import Array
 from rerank.errors import RerankError, UsageError, shown
-from rerank.files.answers import AnswerStore
-from rerank.files.cache import Cache
+from rerank.files.cache import AnswerStore, Cache
 from rerank.files.server import ServerError
 from rerank.files.signature import LENGTH
 from rerank.registry import PROGRAM

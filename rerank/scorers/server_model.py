@@ -19,8 +19,7 @@ import numpy as np
 from lm.backend import Backend
 from lm.scoring import EngineCounts
 from rerank.errors import RerankError, shown
-from rerank.files.answers import AnswerStore
-from rerank.files.cache import Cache
+from rerank.files.cache import AnswerStore, Cache
 from rerank.files.server import Server, ServerError, key_of
 from rerank.scorers.cached_scores import Choices, ListTexts, Sums, digest
 from rerank.scorers.causal_lm import NO_TOKEN

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,10 @@ from lm.folders import SavedModel
 from lm.scoring import ScoringEngine
 from lm.side_information import SideText, information_of
 from lm.vocabulary import words_of
+from rerank.notices import Notices
 from rerank.scorers.causal_lm import CausalLM
 from rerank.scorers.models import open_for_texts, refuse
 from rerank.scorers.unknown_words import UnknownWords
-
-if TYPE_CHECKING:
-    from rerank.notices import Notices
 
 Texts = Iterable[bytes]
 Place = tuple[str, str]  # name of a text, and what it is, in messages

@@ -12,7 +12,7 @@ it has a weight of 1, which costs nothing where systems are close, and little wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -23,9 +23,12 @@ from numpy.typing import NDArray
 from decoders.reversal import own_scores
 from rerank.corpus.columns import column_names, decoder_names
 from rerank.errors import UsageError
+from rerank.files.paths import display
+from rerank.formats.moses_ini import merged
 from rerank.formats.weights import BY_PRESET, Weights, by_name, fitted_to, vector
-from rerank.notices import Printer
+from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
+from rerank.scorers.agreement import is_rewarded, starting_features
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.objective import Objective, Sums, jackknife, standard_error
 from rerank.tuning.pool import TuningSet
@@ -51,8 +54,8 @@ class TunedFeatures:
     whether these weights choose the candidates of largest total
     ranges: least and greatest weight, by the name of a feature or of one of its columns
     option: of the shell that names features, for messages
-    systems, consensus: without start weights, features of which one is the start: of each system,
-    by label its name; and of what the systems agree on, by label what it is called
+    systems: without start weights, of which one is the start, beside what they agree on: the name
+    of each by the label of its feature
     """
 
     names: Sequence[str] = ()
@@ -63,7 +66,6 @@ class TunedFeatures:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     option: str = "--features"
     systems: Mapping[str, str] = field(default_factory=dict)
-    consensus: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> bool:
@@ -137,6 +139,14 @@ class TunedFeatures:
         if missing:
             announce(f"features without a weight in {self.source} begin at 0: {', '.join(missing)}")
 
+    def check_base(
+        self, space: FeatureSpace, lines: Sequence[bytes] | None, base: str | None
+    ) -> None:
+        """InputError for a moses.ini, if these lines are one, that cannot have the weights."""
+        if lines is not None:
+            dense, sparse = by_name(self.start(space), space.labels), self.other_sparse(space)
+            merged(lines, dense, sparse, None, Notices(), source=display(base or ""))
+
     def derive(self, start: Mapping[str, tuple[float, ...]], source: str) -> TunedFeatures:
         """These features with start weights that were made from the lists."""
         return replace(self, initial=Weights(start), source=source, derived=True)
@@ -189,17 +199,18 @@ def start_of_systems(
     objective: Objective,
     announce: Printer,
     *,
-    alone: bool,
+    metrics: Collection[str],
 ) -> TunedFeatures:
     """The features with the start weights that held-out documents favour.
 
     The last way of agreement is taken unless another is better by more than half a standard error,
-    or the system alone by more than one; `alone`: the system, unless a way of agreement is better
-    by more than one. O(M (n + D)) time for M systems and D documents.
+    or the system alone by more than one; or the system alone, unless a way of agreement is better
+    by more than one, where the metrics do not reward agreement. metrics: names of those that are
+    maximised. O(M (n + D)) time for M systems and D documents.
     """
-    names, consensus = features.systems, features.consensus
+    names, alone = features.systems, not is_rewarded(metrics)
     # what stands beside a system, by what it is called
-    starts: dict[str, dict[str, float]] = {name: {label: 1.0} for label, name in consensus.items()}
+    starts = {name: {label: 1.0} for label, name in starting_features(metrics).items()}
     starts[""] = {}
     sums: NDArray[Any] = np.array(
         [

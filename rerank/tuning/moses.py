@@ -32,12 +32,13 @@ from rerank.notices import Notices, Printer
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objective import objective_of
+from rerank.tuning.objective import length_of, objective_of, sentence_bleu
 from rerank.tuning.plan import Plan
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_search import PoolSearch, SavedSearches
 from rerank.tuning.rounds import TuningLists, search_of_tuned
-from rerank.tuning.run import ZEROS, beside_first
+from rerank.tuning.run import ZEROS, beside_first, gain_text
+from rerank.tuning.scale import Scale, fit_scale
 from rerank.tuning.selection import Selection
 from rerank.tuning.tuners.ascent import Optimum
 from rerank.tuning.tuners.mert import PoolResult
@@ -181,6 +182,29 @@ class ExtractedTuning:
         """Whether the weights are better than the first hypotheses on held-out lists, in words."""
         n_units = self.selection.n_units if self.selection else 0
         return beside_first(self.selection, "BLEU", n_units)
+
+    def scale(self, notices: Notices) -> Scale | None:
+        """The scale of p(hypothesis) ∝ exp(α · score) on these lists, if it can be fitted."""
+        scores = self.pool.scores(self.result.best.weights)
+        return fit_scale(scores, sentence_bleu(self.pool.statistics), self.pool.offsets, notices)
+
+    def entries(self) -> dict[str, object]:
+        """Entries of a weights file about the lists that the weights were tuned on."""
+        best, optima = self.result.best, [optimum.bleu for optimum in self.result.optima]
+        return {
+            "statistics": "Moses' extractor",
+            "bleu": best.bleu,
+            "length_ratio": length_of(best.statistics),
+            "optima": {
+                "found": len(optima),
+                "bleu": np.quantile(optima, [0, 0.5, 1]).tolist() if optima else [],
+            },
+        }
+
+    def to_text(self) -> str:
+        """One line for people: BLEU before and after, and the price of direction."""
+        start = "start", self.result.start.statistics
+        return gain_text(self.result.best.statistics, start, self.search.goal, self.selection)
 
 
 def tune_extracted(

@@ -15,7 +15,8 @@ import click
 from rerank.corpus.reading import tokenize_option
 from rerank.errors import UsageError
 from rerank.files.paths import FilePath
-from rerank.options import option, part, record
+from rerank.files.signature import run_entries
+from rerank.options import option, optional, optional_file, part, record
 from rerank.registry import ESTIMATORS, METRICS
 from rerank.tuning.tuners import ALGORITHMS, MERT
 from rerank.values import (
@@ -74,8 +75,8 @@ class ObjectiveOptions:
         "behind it.",
         "--metric",
         type=Pair("NAME=FILE", FILE),
-        metavar="NAME=FILE",
         default=(),
+        metavar="NAME=FILE",
         rare=True,
     )
     tokenize: str | None = tokenize_option()
@@ -90,22 +91,20 @@ class ObjectiveOptions:
         default="auto",
         rare=True,
     )
-    price: float | None = option(
+    price: float | None = optional(
         "Price of a length ratio off by 1, in points of the objective [default: 5].",
         "--length-price",
         type=PRICE,
         metavar="POINTS",
-        default=None,
         rare=True,
     )
-    shrinkage: float | None = option(
+    shrinkage: float | None = optional(
         "Price of leaving the direction of the start weights, in points of the objective.\n\n"
         "POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the metric "
         "alone. Default: 0; with --select none 1, but 0 with a --metric.",
         "--shrink",
         type=PRICE,
         metavar="POINTS",
-        default=None,
         rare=True,
     )
 
@@ -221,12 +220,11 @@ class MertSettings:
         rare=True,
     )
     seed: int = option("Seed of all random numbers.", type=SEED, default=1, rare=True)
-    threads: int | None = option(
+    threads: int | None = optional(
         "Starts or folds in parallel, and CPU threads for language models.\n\n"
         "Default: one; for large models more. Other tuners than mert use one thread for a "
         "search.",
         type=Whole(1, _MOST_THREADS),
-        default=None,
         rare=True,
     )
     kicks: int = 15
@@ -316,8 +314,6 @@ class Plan:
 
     def entries(self, objective: str, files: Sequence[FilePath]) -> dict[str, object]:
         """Entries of every weights file about its making: command, inputs, tuner, seed."""
-        from rerank.files.signature import run_entries
-
         settings = self.settings
         starts = {"random_starts": settings.random_starts} if self.algorithm == MERT else {}
         return {
@@ -338,32 +334,25 @@ class TunedWeights:
     out: str = option(
         "Weights file to write: .json (or -) or .ini (with --base, moses.ini).", type=FILE
     )
-    base: str | None = option(
-        "moses.ini that --out is to be, with the new weights in it.",
-        type=FILE,
-        default=None,
-        rare=True,
+    base: str | None = optional_file(
+        "moses.ini that --out is to be, with the new weights in it.", rare=True
     )
-    start: str | None = option(
+    start: str | None = optional_file(
         "Weights to start from, sparse ones too: moses.ini, run*.dense, weights.txt, JSON; "
-        "features it lacks begin at 0.",
-        type=FILE,
-        default=None,
+        "features it lacks begin at 0."
     )
     ranges: tuple[tuple[str, tuple[float, float]], ...] = option(
         "Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
         "--range",
         type=Pair("NAME=LOW:HIGH, as LM0=0: or TM0=-1:1", Interval(), last=True),
-        metavar="NAME=LOW:HIGH",
         default=(),
+        metavar="NAME=LOW:HIGH",
         rare=True,
     )
-    plot: str | None = option(
+    plot: str | None = optional_file(
         "Draw the objective along each feature around the tuned weights: .svg, .png or .pdf "
         "(needs matplotlib).",
-        type=FILE,
         metavar="FILE",
-        default=None,
         rare=True,
     )
 

@@ -17,7 +17,7 @@ from rerank.metrics import Metric
 from rerank.metrics.significance import Gain, judged
 from rerank.notices import Notices, Printer
 from rerank.scorers import TOTAL
-from rerank.scorers.agreement import AGREEMENT, is_rewarded
+from rerank.scorers.agreement import AGREEMENT
 from rerank.tuning.cross_validation import cross_validate
 from rerank.tuning.features import (
     TunedFeatures,
@@ -301,9 +301,9 @@ def tune(
     task, rest = _divided(Task(corpus, features, objective, plan, decode, notices, saved))
     if features.initial is None:
         if features.systems:
-            alone = not is_rewarded(name for name, _ in plan.objective.metrics)
+            named = dict(plan.objective.metrics)
             started = start_of_systems(
-                features, task.corpus, task.free_objective, announce, alone=alone
+                features, task.corpus, task.free_objective, announce, metrics=named
             )
         else:
             started = start_of_lists(features, task.corpus, announce)

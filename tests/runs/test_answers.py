@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from support.world import World
 
-from rerank.files.answers import AnswerStore
-from rerank.files.cache import Cache
+from rerank.files.cache import AnswerStore, Cache
 from rerank.notices import Notices
 
 GROUP = "ab" * 16

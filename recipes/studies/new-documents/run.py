@@ -34,7 +34,6 @@ from rerank.runs.options import RunOptions
 from rerank.runs.search import SearchOptions, search_documents
 from rerank.runs.systems import PREFIX
 from rerank.runs.tuning_set import read_set
-from rerank.scorers.agreement import AGREEMENT, DOCUMENT_BLEU
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objective import bleu_of, length_of
 from rerank.tuning.plan import CV, NONE, Plan
@@ -170,7 +169,6 @@ def result(pair: Pair, select: str, seed: int) -> Result:
     """What `tune-mert --select SELECT --seed SEED` finds."""
     corpus, systems = tuning_set(pair.tuning)
     start = None if pair.start is None else read_weights(pair.start, Notices())
-    consensus = {DOCUMENT_BLEU: "consensus", AGREEMENT: AGREEMENT}
     found = tune(
         corpus,
         [Bleu()],
@@ -178,7 +176,7 @@ def result(pair: Pair, select: str, seed: int) -> Result:
             one.choices
             for one in search_documents(group, full, settings_of(SearchOptions).chosen())
         ],
-        features=TunedFeatures(initial=start, systems=systems, consensus=consensus),
+        features=TunedFeatures(initial=start, systems=systems),
         plan=settings_of(Plan, select=select, seed=seed),
         notices=Notices(),
     )
