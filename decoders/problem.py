@@ -60,10 +60,10 @@ class DocumentProblem(ABC):
     """Scores of the candidates of one document, given the choices of earlier sentences.
 
     `lengths` holds K_t >= 1 of each sentence (the caller leaves out sentences without candidates;
-    T may be 0). Every problem has `initial`, `extend` and `select`; order 0 adds `unary`, order 1
-    adds `pairwise`. `rescore` evaluates changes inside a path, and is all that a problem offers
-    whose sentences also depend on later sentences (order None, not `causal`); where none depends
-    on earlier sentences, its mirror is causal.
+    T may be 0). Causal problems have `initial`, `extend` and `select`; order 0 adds `unary`, order
+    1 `pairwise`, unless `on_demand`. `rescore` evaluates changes inside a path, and is all that a
+    problem has whose scores depend on later sentences, too (order None, not `causal`). If they
+    depend on later sentences only, the problem in reverse, its mirror, is causal.
     """
 
     @property
@@ -88,7 +88,7 @@ class DocumentProblem(ABC):
 
     @property
     def on_demand(self) -> bool:
-        """Whether scores take work after each history, so that no search asks for those of all."""
+        """Whether a problem of order 1 has scores after the histories that a search visits only."""
         return False
 
     def mirror(self) -> DocumentProblem | None:

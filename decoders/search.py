@@ -64,7 +64,7 @@ def decode_all(
     documents: their ids, from which and from the seed random numbers come; utilities: of each, for
     `mbr`; baseline: whether the first candidates are scored, too. Problems may differ in order, and
     under `auto` in decoder. A problem that depends on later sentences only is searched from its
-    last sentence on. Errors: those of `decode`; a ScoreError with its `position` here.
+    last sentence to its first. Errors: those of `decode`; a ScoreError with its `position` here.
     """
     searched: list[_Document] = []
     for problem in problems:

@@ -1,7 +1,7 @@
 """A document language model: recurrence, context, fusion and head composed.
 
-`start`, `step` and `hidden` read word by word; `unroll` is the parallel form of this
-recurrence, over packed sentences, for training.
+`before` and `step` read word by word, as scoring does; `unroll` is the parallel form of this
+recurrence, over packed sentences, for training; `features` are what the head predicts from.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ Dropout = Callable[[Tensor], Tensor]  # of values (N, D)
 class State:
     """B sentences after the same number of words.
 
-    share: what fusion needs of the contexts' values, if that is the same for all words.
-    Otherwise contexts: all of them, prepared; value: (B, D) that entered with the last word;
-    prefix: (B, C) sums of the context's terms of the words so far, if values depend on them.
-    rows: (B,) row of each sentence in share or contexts, None where sentence b has row b.
+    One of two is set. share: what fusion needs of the contexts' values, if that is the same for all
+    words. contexts: all of them, prepared, if a value is asked for at each word; then value: (B, D)
+    that entered with the last word, and prefix: (B, C) sums of the context's terms of the words so
+    far, if values depend on them. rows: (B,) row of each sentence in share or contexts, None where
+    sentence b has row b.
     """
 
     recurrent: RecurrentState

@@ -2,7 +2,8 @@
 
 By what the scores depend on: `independent` (order 0), `pairs` (order 1) and `after` (any model,
 in any contexts); `given_each` scores a sentence given each of many other sentences. The recurrence
-runs once per trie node, and the (nodes × V) logits exist only a chunk at a time. A candidate's
+runs once per trie node, and in `after` once per node and context unless contexts only add to the
+logits; the (nodes × V) logits exist only a chunk at a time. A candidate's
 score is log p of its words and `</s>`, in nats, float32 from float64 sums.
 """
 
@@ -142,15 +143,17 @@ def independent(
         alone = np.ones(len(lists), dtype=np.bool_)
         return [scores[0] for scores in pairs(engine, lists, alone, side)]
 
-    def of_run(run: tuple[int, int]) -> list[LogProbs]:
-        part = lists.part(*run)
+    def of_stretch(stretch: tuple[int, int]) -> list[LogProbs]:
+        part = lists.part(*stretch)
         forest, contexts = build_shared(part), engine.model.context.start(1)
         features = engine.model.features(engine.read(forest, contexts), contexts)
         scores = engine.path_scores(forest, features, contexts).astype(np.float32)
         return np.split(scores, part.lists[1:-1])
 
     def attempt() -> list[LogProbs]:
-        return list(chain.from_iterable(engine.backend.overlapped(of_run, _runs(engine, lists))))
+        return list(
+            chain.from_iterable(engine.backend.overlapped(of_stretch, _stretches(engine, lists)))
+        )
 
     return _checked(engine, engine.run(attempt), lists.each())
 
@@ -160,22 +163,23 @@ def pairs(
 ) -> list[LogProbs]:
     """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 0 or 1).
 
-    (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
-    lists' side information (T rows), for a model that needs it; at order 0 scores are (1, K_t).
+    first: (T,) whether a document begins with a list, which has one row then, after the start
+    context; so have all lists at order 0. side: the lists' side information (T rows), for a model
+    that needs it.
     Candidates that leave equal contexts are merged. Where contexts only add to the logits, one pass
     over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
     context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
     """
     context, additive = engine.model.context, engine.model.additive
 
-    def trie(run: tuple[int, int]) -> tuple[int, Candidates, Forest]:
-        part = lists.part(*run)
-        return run[0], part, build_shared(part)
+    def trie(stretch: tuple[int, int]) -> tuple[int, Candidates, Forest]:
+        part = lists.part(*stretch)
+        return stretch[0], part, build_shared(part)
 
     def attempt() -> list[LogProbs]:
         matrices: list[LogProbs] = []
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
-        for begin, part, forest in engine.backend.overlapped(trie, _runs(engine, lists)):
+        for begin, part, forest in engine.backend.overlapped(trie, _stretches(engine, lists)):
             if additive or context.reads_states:
                 sentences = engine.read(forest, start[0])
             else:
@@ -187,12 +191,12 @@ def pairs(
             for t, ends in enumerate(np.split(forest.end, part.lists[1:-1])):
                 contexts, rows = start if first[begin + t] else last
                 if encoded is not None:
-                    of_list = encoded.take(slice(t, t + 1))
-                    contexts = context.enter(contexts, of_list.repeat_interleave(len(contexts)))
+                    own_side = encoded.take(slice(t, t + 1))
+                    contexts = context.enter(contexts, own_side.repeat_interleave(len(contexts)))
                 before.append((contexts, rows if engine.model.order else rows[:1]))
-                left = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
+                of_list = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
                 read_in = start[0] if encoded is None else contexts
-                last = _distinct_after(context, part.part(t, t + 1), left, ends, read_in)
+                last = _distinct_after(context, part.part(t, t + 1), of_list, ends, read_in)
             if additive:
                 sums = _products(engine, part, forest, sentences.hidden, before)
             else:
@@ -357,8 +361,8 @@ def _batch_products(engine: ScoringEngine, requests: Requests) -> Iterator[tuple
         yield scores, summary.take(places[begin:end].repeat(len(scores)))
 
 
-def _runs(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:
-    """Runs of lists, begin and end: at most `Backend.tokens` tokens, or a single list with more."""
+def _stretches(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:
+    """Stretches of lists, begin and end: at most `Backend.tokens` tokens, or a list with more."""
     most = engine.backend.tokens(engine.model.config.hidden)
     begins = lists.offsets[lists.lists]
     begin = 0

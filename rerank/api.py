@@ -360,7 +360,9 @@ def tune(
         plan=plan,
     )
     task = result.task
-    chosen_of = {model.name: dict(model.chosen) for model in run.kinds.models if model.chosen}
+    chosen_of = {
+        model.name: dict(model.chosen) for model in run.scorers_by_kind.models if model.chosen
+    }
     made = {
         **task.plan.entries(task.goal.name, []),
         **task.features.entries(task.names),

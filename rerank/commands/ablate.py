@@ -107,7 +107,7 @@ def ablate(options: AblateOptions, notices: Notices) -> Evaluation:
         decoded, idle = _decoded(run, model, search)
         run.warn()  # of words that are counted once: the lists are scored again
         for scorer in run.scorers:
-            scorer.lazily()  # in a context that is given, all other histories are in vain
+            scorer.score_on_demand()  # in a context that is given, all other histories are in vain
         lines = {row: list[bytes]() for row in ROWS}
         lines[DECODED] = [line for texts in decoded for line in texts]
         seed = search.options.seed or 1
@@ -123,11 +123,11 @@ COMMAND = Command("ablate", AblateOptions, ablate)
 
 def _check_contexts(run: Run[ListSource]) -> None:
     """UsageError unless a scorer depends on other sentences, and all have scores without them."""
-    from rerank.scorers.features import have_contexts, without_null
+    from rerank.scorers.features import have_contexts, lacking_scores_without_context
 
     if not have_contexts(run.scorers):
         raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
-    if names := without_null(run.scorers):
+    if names := lacking_scores_without_context(run.scorers):
         raise UsageError(
             f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
         )
@@ -139,7 +139,7 @@ def _decoded(
     """The texts that a decoding chooses, and which language models contribute nothing."""
     from rerank.runs.results import ModelUse
 
-    decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.kinds.models)
+    decoded, use = list[list[bytes]](), ModelUse(run.scorers, run.scorers_by_kind.models)
     for batch in model.batches(run, search):
         for _, kbest, document, result in batch.documents:
             decoded.append(kbest.chosen(result.choices))

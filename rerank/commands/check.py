@@ -262,8 +262,10 @@ def _known_words(others: OtherFiles) -> list[KnownWords]:
     from rerank.scorers.models import open_model
 
     check_names({LM: others.lm})
-    models = ((name, open_model(folder, "cpu")) for name, folder in others.lm)
-    return [KnownWords(name, model.vocabulary, model.about) for name, model in models]
+    models = {name: open_model(folder, "cpu") for name, folder in others.lm}
+    for saved in models.values():
+        _ = saved.model  # whose tensors are checked, too
+    return [KnownWords(name, saved.vocabulary, saved.about) for name, saved in models.items()]
 
 
 def _check_terms(options: CheckOptions, findings: Findings) -> None:

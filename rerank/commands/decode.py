@@ -316,7 +316,7 @@ class _Writer:
         from rerank.report.explanation import ReviewRows, labels_of
 
         run, files = self.run, self.files
-        self.stated = {**run.kinds.entries(run.options.scorers), **search.entries()}
+        self.stated = {**run.scorers_by_kind.entries(run.options.scorers), **search.entries()}
         if {"trace", "table"} & {*files}:
             read = [*run.source.lists.files, *run.options.scorers.files]
             self.entries = run_entries([*read, weights] if weights else read)
@@ -324,9 +324,11 @@ class _Writer:
             merged = {name for name, _ in run.source.lists.merged}
             self.rows = ReviewRows(
                 engines=[name for name in run.source.systems.values() if name not in merged],
-                labels=labels_of(run.source.systems, [model.name for model in run.kinds.models]),
+                labels=labels_of(
+                    run.source.systems, [model.name for model in run.scorers_by_kind.models]
+                ),
                 sources=SOURCE in run.source.kinds,
-                terms=run.kinds.glossary is not None,
+                terms=run.scorers_by_kind.glossary is not None,
                 by_utility=search.method == "mbr",
             )
             self.table = table_writer(table, files["table"], self.rows.headings, self.entries)
@@ -427,5 +429,7 @@ class _Writer:
     def summarise(self, result: CorpusResult) -> None:
         """Write the summary, if it is asked for."""
         if "summary" in self.files:
-            summary = result.to_dict() | self.agreement.to_dict() | self.run.kinds.summary()
+            summary = (
+                result.to_dict() | self.agreement.to_dict() | self.run.scorers_by_kind.summary()
+            )
             self.files["summary"].write(to_json(summary))

@@ -238,9 +238,9 @@ def _provenance(
         "models": {},
         "scores": {
             scorer.name: {"file": Path(scorer.place.source).name, "digest": scorer.digest}
-            for scorer in run.kinds.score_files
+            for scorer in run.scorers_by_kind.score_files
         },
-        **run.kinds.entries(run.options.scorers),
+        **run.scorers_by_kind.entries(run.options.scorers),
     }
     for scorer in run.scorers:
         made |= scorer.provenance()

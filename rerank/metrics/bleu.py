@@ -217,7 +217,8 @@ def _statistics(texts: Columns, sources: Columns, longest: int) -> Statistics:
                 ids[length] = slot + 1 if table[slot, 0] != FREE else 0
                 length += 1
                 begin, end = next_word(blob, end, spans[k, 1])
-            user = len(starts) + k  # no reference's number, nor another hypothesis'
+            # marks n-grams of this hypothesis: no reference has the number, nor another hypothesis
+            user = len(starts) + k
             add_matches(ngrams, ids[:length], user, counts[k, _MATCHES])
             for n in range(ORDER):
                 counts[k, ORDER + n] = max(length - n, 0)

@@ -79,7 +79,7 @@ def cost(kbest: KBest, order: int | None) -> int:
 def shard_of(run: Run[Any], number: int, total: int) -> Shard:
     """A shard of a run's documents."""
     with run.watch.lap("shard"):
-        costs = [cost(kbest, run.kinds.order) for _, kbest in run.read_unreported()]
+        costs = [cost(kbest, run.scorers_by_kind.order) for _, kbest in run.read_unreported()]
         documents = deal(costs, total)[number - 1]
     work = sum(costs[d] for d in documents) / max(1, sum(costs))
     return Shard(number, total, frozenset(documents), work)

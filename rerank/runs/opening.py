@@ -139,7 +139,7 @@ def open_run(
             with watch.lap("models"):
                 for model in run.scorers:  # what the options leave to them
                     model.progress = progress
-                    if model is not run.kinds.agreement:  # which has chosen
+                    if model is not run.scorers_by_kind.agreement:  # which has chosen
                         line = model.choose(kbest for _, kbest in run.read_unreported())
                         if line:
                             announce(line)
@@ -344,8 +344,8 @@ def add_agreement(run: Run[Any], announce: Printer = log.info, *, merged: bool =
     systems = run.source.systems
     if systems and not merged:
         counted = agreement_of_systems((kbest for _, kbest in run.read_unreported()), systems)
-    run.kinds.agreement = Agreement(systems, counted)
-    if line := run.kinds.agreement.choose(kbest for _, kbest in run.read_unreported()):
+    run.scorers_by_kind.agreement = Agreement(systems, counted)
+    if line := run.scorers_by_kind.agreement.choose(kbest for _, kbest in run.read_unreported()):
         announce(line)
 
 
@@ -354,4 +354,4 @@ def add_defects(run: Run[Any]) -> None:
     run.source.keep()
     deque(run.read_unreported(), maxlen=0)
     if run.defects.some:
-        run.kinds.defects = DefectFeature()
+        run.scorers_by_kind.defects = DefectFeature()

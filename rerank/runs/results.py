@@ -69,8 +69,8 @@ from rerank.scorers.features import (
     DocumentFeatures,
     FeatureSource,
     have_contexts,
+    lacking_scores_without_context,
     without_context,
-    without_null,
 )
 from rerank.table import Column, Table
 
@@ -346,7 +346,7 @@ class Trace:
 
     def with_totals_alone(self, scorers: Sequence[FeatureSource]) -> Trace:
         """With the totals that candidates have in no context; a pass over the lists."""
-        if not have_contexts(scorers) or without_null(scorers):
+        if not have_contexts(scorers) or lacking_scores_without_context(scorers):
             return self
         features = without_context(self.document, scorers, self.kbest)
         with np.errstate(over="ignore"):
@@ -547,7 +547,7 @@ def signature_of(
     searches = [search for search in searches if search.decoder != NO_CANDIDATES.decoder]
     decoders = sorted({search.decoder for search in searches})
     ways = sorted({search.direction for search in searches})
-    lists, models, machine = run.source.lists, run.kinds.models, run.options.machine
+    lists, models, machine = run.source.lists, run.scorers_by_kind.models, run.options.machine
     docs = short_digest(lists.docs)
     if lists.made and lists.docs is None:
         docs = digest_of_ids(run.source.documents)[:LENGTH]
@@ -559,15 +559,15 @@ def signature_of(
             "k": "all" if lists.top is None else lists.top,
             "norm": AS_NFC if lists.in_nfc else None,
             "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
-            "ctx": "all" if run.kinds.order is None else run.kinds.order,
+            "ctx": "all" if run.scorers_by_kind.order is None else run.scorers_by_kind.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": digests(models),
-            "scores": digests(run.kinds.score_files),
-            "scorers": digests(run.kinds.plugins),
-            "terms": run.kinds.glossary and run.kinds.glossary.digest[:LENGTH],
+            "scores": digests(run.scorers_by_kind.score_files),
+            "scorers": digests(run.scorers_by_kind.plugins),
+            "terms": run.scorers_by_kind.glossary and run.scorers_by_kind.glossary.digest[:LENGTH],
             "dtype": machine.dtype if models and machine.dtype != "float32" else None,
             "det": True if models and machine.deterministic else None,
-            "w": run.kinds.agreement and run.kinds.agreement.name
+            "w": run.scorers_by_kind.agreement and run.scorers_by_kind.agreement.name
             if weights is None
             else short_digest(weights),
             "dw": default_weight,

@@ -115,7 +115,7 @@ class Run(Generic[SourceT]):
         programs: Sequence[Estimator] = (),
         metrics: Mapping[str, NumberLines] = MappingProxyType({}),
     ) -> None:
-        self.source, self.kinds, self.notices = source, kinds, notices
+        self.source, self.scorers_by_kind, self.notices = source, kinds, notices
         self.origins, self.store, self.cache = origins, store, cache
         self.options = options
         self.shard: Shard | None = None
@@ -127,7 +127,7 @@ class Run(Generic[SourceT]):
     @property
     def scorers(self) -> list[FeatureSource]:
         """All scorers, in the order of their features."""
-        return self.kinds.all
+        return self.scorers_by_kind.all
 
     def opened_cache(self) -> Cache | None:
         """The cache, also for runs without a model; None where there must be none."""
@@ -312,7 +312,7 @@ class Run(Generic[SourceT]):
         (`decoders.table.choose`). UsageError for a decoder that does not serve the order, and for
         unsuited options.
         """
-        order, direction = self.kinds.order, self.kinds.direction
+        order, direction = self.scorers_by_kind.order, self.scorers_by_kind.direction
         served = None if any(scorer.on_demand for scorer in self.scorers) else order
         auto = automatic(served, causal=direction is not Direction.BOTH)
         row = row_of(auto if search.method == "auto" else search.method)
@@ -326,11 +326,11 @@ class Run(Generic[SourceT]):
                 search, row = replace(search, method="beam"), row_of("beam")
                 priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
                 for scorer in self.scorers:
-                    scorer.lazily()
+                    scorer.score_on_demand()
         elif self._visits_less(row, search):
             for scorer in self.scorers:
-                scorer.lazily()
-        search.check_decoder(row, served, direction, causal=self.kinds.causal)
+                scorer.score_on_demand()
+        search.check_decoder(row, served, direction, causal=self.scorers_by_kind.causal)
         wide = f" of width {width}" if "width" in row.options else ""
         depth = "unbounded order" if order is None else f"order {order}"
         exact = (
@@ -343,14 +343,14 @@ class Run(Generic[SourceT]):
         return search
 
     def _visits_less(self, row: Decoder, search: Search) -> bool:
-        """Whether a search asks for scores after fewer histories than each list has.
+        """Whether to score on demand: a search keeps fewer histories than lists have candidates.
 
-        A gap is that to the best of all paths. What depends on later sentences is searched from the
-        other end if it is scored on the way, and may end in another path.
+        Not if a gap to the best of all paths is asked for. What depends on later sentences would be
+        searched from the other end, and may end in another path.
         """
         costly = {scorer.given_later for scorer in self.scorers if scorer.passes(2) > 1}
         few = row.histories(search.options) < self._passes()
-        forward = costly == {False} and self.kinds.direction is Direction.FORWARD
+        forward = costly == {False} and self.scorers_by_kind.direction is Direction.FORWARD
         return few and forward and search.options.gap is None
 
     def _passes(self) -> float:

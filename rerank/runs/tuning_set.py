@@ -178,7 +178,7 @@ def start_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
 def verdict_entries(run: Run[Any], result: TuningResult) -> dict[str, object]:
     """Entries of a weights file about what the weights are worth: in words, beside systems."""
     line, beside_systems = result.verdict(run.source.systems)
-    use, full = ModelUse(run.scorers, run.kinds.models), result.task.full(result.weights)
+    use, full = ModelUse(run.scorers, run.scorers_by_kind.models), result.task.full(result.weights)
     for document, choices in zip(result.task.corpus.documents, result.path, strict=True):
         use.add(document, choices, full)
     entries: dict[str, object] = {"verdict": "; ".join(filter(None, (use.to_text(), line)))}

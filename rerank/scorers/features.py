@@ -50,7 +50,7 @@ class FeatureSource:
     `cpu`, `cuda`, `mps`, or `file` if only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
     side only; on_demand: whether a search has scores after the histories that it visits alone, at
-    order 1; contextless: whether it has scores without context; cacheable: whether its scores go
+    order 1; scores_without_context: whether it has these; cacheable: whether its scores go
     to the score cache, if there is one; digest: hexadecimal digest of what the scores come from;
     slow_unit: what a slow scorer scores one by one, a plural noun, '' for fast scorers; chosen:
     settings that `choose` found, and the like, for weights files; preset: weight of the contextual
@@ -67,7 +67,7 @@ class FeatureSource:
     given_later: bool = False
     causal: bool = True
     on_demand: bool = False
-    contextless: bool = True
+    scores_without_context: bool = True
     cacheable: bool = False
     slow_unit: str = ""
     digest: str = ""
@@ -98,20 +98,20 @@ class FeatureSource:
         """Scores (n,) of a document's candidates, each as if its sentence were all of it.
 
         Not for sources of order 0, whose scores need no context, nor for those that are not
-        `contextless`.
+        `scores_without_context`.
         """
         alone = [(name, kbest.sentence(int(t))) for t in np.flatnonzero(kbest.counts)]
         return np.concatenate([own_scores(x.problem, (0,))[0] for x in self.score(alone)])
 
     def choose(self, lists: Iterable[KBest]) -> str:
-        """Choose by the first of the lists what no option says; a line about it, if anything is."""
+        """Set by the first lists what the options leave open; a line about the choice, or ''."""
         return ""
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""
         return 1.0
 
-    def lazily(self) -> None:
+    def score_on_demand(self) -> None:
         """Score only after the histories that a search visits, if that saves passes."""
         return None
 
@@ -251,7 +251,7 @@ class DocumentFeatures:
     def depending(
         self, choices: Sequence[int], weights: NDArray[np.float64], columns: Sequence[int]
     ) -> NDArray[np.int64]:
-        """How many best candidates on a path (S,) would be others without each of the columns."""
+        """For each column: in how many sentences another candidate would be the best without it."""
         weighted = self.under(choices) * weights
         with np.errstate(over="ignore", invalid="ignore"):
             totals = weighted.sum(axis=1) + self.sparse
@@ -341,9 +341,9 @@ def have_contexts(scorers: Sequence[FeatureSource]) -> bool:
     return any(scorer.order != 0 for scorer in scorers)
 
 
-def without_null(scorers: Sequence[FeatureSource]) -> list[str]:
+def lacking_scores_without_context(scorers: Sequence[FeatureSource]) -> list[str]:
     """Names of the scorers that depend on other sentences and have no scores without them."""
-    return [scorer.name for scorer in scorers if scorer.order != 0 and not scorer.contextless]
+    return [x.name for x in scorers if x.order != 0 and not x.scores_without_context]
 
 
 def without_context(
@@ -362,8 +362,8 @@ def after_texts(
     """Features (n, F) with given texts (T,) in place of the document's other sentences.
 
     Each text becomes one more candidate of its sentence, and the path of these is the context.
-    Scorers of order 1 score one sentence after all candidates of the one before, unless they do so
-    `lazily`.
+    Scorers of order 1 score one sentence after all candidates of the one before, unless
+    `on_demand`.
     """
     lists, path = kbest.with_last(texts), kbest.counts[kbest.counts > 0].tolist()
 

@@ -44,7 +44,8 @@ class LanguageModel(ModelSource):
     """The features of one model folder.
 
     Order 0: each candidate is scored once. Order 1: after each candidate of the previous sentence,
-    4 · K² bytes a sentence. Unbounded: after each history that a decoder keeps. The documents of
+    4 · K² bytes a sentence. Order 2 and up, unbounded, or `on_demand`: after each history that a
+    decoder keeps. The documents of
     one call are scored in one batch, and looked up in the cache one by one. A model that is not
     causal scores paths (`rerank.scorers.acausal`), which are not cached.
 

@@ -36,7 +36,8 @@ class ModelSource(FeatureSource):
     """A language model on an engine, whose scores may be cached.
 
     label: NAME of the model; open_engine: what computes scores, with its backend and its counts,
-    opened for the first scores that are not in the cache; arithmetic: dtype of its backend, and
+    opened for the first scores that are not in the cache, and by searches that may go beyond these;
+    arithmetic: dtype of its backend, and
     whether that is deterministic; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place
     of the feature `NAME`, which is their sum, so that tuning weights context and fluency
     separately; given_later: documents are read from the last sentence to the first, and their last
@@ -126,7 +127,7 @@ class ModelSource(FeatureSource):
         """Cost of exact search, in passes over lists of k candidates."""
         return 1.0 if self.order is None else k ** max(0, self.order - int(self.additive))
 
-    def lazily(self) -> None:
+    def score_on_demand(self) -> None:
         """Score only after the histories that a search visits, if each pair would take a pass."""
         if self.order == 1 and self.passes(2) > 1 and not self.on_demand:
             self._all_pairs, self.on_demand = self._score_cache, True

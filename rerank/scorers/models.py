@@ -65,7 +65,7 @@ def open_models(
     for model in models:
         scorer: FeatureSource
         if (window := model.window) is None:
-            saved = opened_model(model.value, device, threads)
+            saved = open_model(model.value, device, threads)
             scorer = _scorer_of_ours(model, saved, (dtype, deterministic), cache)
         elif isinstance(window, ServerSettings):
             from rerank.scorers.server_model import ServerScorer
@@ -339,14 +339,7 @@ def _chosen_by_the_environment() -> bool:
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
-    """A model folder with its tensors; else InputError."""
-    saved = opened_model(folder, device, threads)
-    _ = saved.model
-    return saved
-
-
-def opened_model(folder: Path, device: str, threads: int | None) -> SavedModel:
-    """A model folder, whose tensors are read when they are first asked for; else InputError.
+    """A model folder, whose tensors are read when `model` is first asked for; else InputError.
 
     It computes in `threads`, or as many as `use_cores` finds.
     """

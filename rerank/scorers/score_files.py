@@ -188,7 +188,7 @@ class PairScores(FileScorer):
     Memory: 8 bytes a pair of a document, and a block of lines.
     """
 
-    contextless = False
+    scores_without_context = False
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)

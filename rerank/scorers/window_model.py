@@ -312,7 +312,7 @@ class WindowSource(ModelSource):
         self, documents: Sequence[tuple[str, ListTexts]], *, null: bool
     ) -> Iterator[Arrays]:
         """Scores of whole documents, in batches, kept by history until a document is complete."""
-        # searches that score `lazily` read the cache of documents that are not complete
+        # searches that score on demand read the cache of documents that are not complete
         group, known = group_of((*self._identity(null=null), "lazy")), self._score_cache
         cache = ScorerCache(known.cache, group, known.whole, None, (), -np.inf)
         problems = [

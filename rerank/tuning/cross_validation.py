@@ -213,7 +213,7 @@ def cross_validate(
     jackknife.
     """
     settings, pool = search.plan.settings, lists.pool
-    if search.plan.select == NONE or Axes.of(pool).silence:
+    if search.plan.select == NONE or Axes.of(pool).why_flat:
         return None
     unit = DOCUMENTS
     if pool.documents is None or pool.n_documents < FEWEST:

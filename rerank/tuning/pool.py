@@ -215,7 +215,7 @@ class TuningSet:
         """All candidates under a path; columns that are not tuned go into the fixed scores.
 
         The gaps of each document are one more list, with a single candidate without features. A
-        pool that does not depend on the path is made once.
+        pool of features that do not depend on the path is made once.
         """
         key = tuned.tobytes(), start.tobytes()
         if key in self._pools:
@@ -246,7 +246,7 @@ class TuningSet:
             self.documents_of_lists,
             self.store,
         )
-        if not any(document.problems for document in self.documents):
+        if all(problem.order == 0 for document in self.documents for problem in document.problems):
             self._pools[key] = pool
         return pool
 

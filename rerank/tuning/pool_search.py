@@ -163,7 +163,7 @@ class PoolSearch:
     saved: SavedSearches = field(default_factory=SavedSearches)
 
     def report(self, pool: Pool, notices: Notices) -> None:
-        """Notices of features that cannot be tuned, or not apart from others, and of silence."""
+        """Notices of features that cannot be tuned, or not apart, and of pools without a choice."""
         axes, names = Axes.of(pool), self.names
         if constant := sorted(set(range(len(names))) - set(axes.features.tolist())):
             notices.add("constant-feature", names=[names[feature] for feature in constant])
@@ -175,8 +175,8 @@ class PoolSearch:
                     break
         if equal:
             notices.add("equal-features", names=equal)
-        if axes.silence:
-            notices.add("nothing-to-tune", why=axes.silence)
+        if axes.why_flat:
+            notices.add("nothing-to-tune", why=axes.why_flat)
 
     def result(self, pool: Pool, start: Floats, history: Sequence[Floats] = ()) -> PoolResult:
         """The best weights from `start` (F,); MERT begins at those of `history` as well.
@@ -208,7 +208,7 @@ class PoolSearch:
         def ascent() -> Optimum:
             axes = Axes.of(pool)
             optimum = coordinates(PoolPoint(axes, start, self.goal, bounds=self.bounds))
-            if axes.silence:
+            if axes.why_flat:
                 return optimum
             return replace(optimum, weights=axes.normalised(optimum.weights, start, self.bounds))
 

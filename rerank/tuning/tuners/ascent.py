@@ -139,7 +139,7 @@ class Axes:
         return scale
 
     @property
-    def silence(self) -> str:
+    def why_flat(self) -> str:
         """Why the statistics do not depend on the weights, if so."""
         statistics = self.pool.statistics
         if not statistics[:, 3].any() and statistics.shape[1] == WIDTH:

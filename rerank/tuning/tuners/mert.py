@@ -1,8 +1,8 @@
 """Minimum error rate training: the weights of a pool's features with the best value of a goal.
 
 Och (2003), https://aclanthology.org/P03-1021. There are many local optima. Coordinate ascents begin
-at the start weights, at the maximum of expected BLEU, and at zeros, earlier optima and random
-points, of which the best after a short heat go on. Small random kicks of the weights follow
+at the start weights and at the maximum of expected BLEU. Zeros, earlier optima and random points
+run a short heat, and the best four of them go on. Small random kicks of the weights follow
 (iterated local search), in two chains: from the optimum of the start weights and from the best of
 the others, because which of them ends higher depends on the pool. The maximum of expected BLEU
 hardly depends on where its search begins; on large pools no other start leads higher, and thanks to
@@ -69,7 +69,7 @@ def optimise(
     history: Sequence[Floats] = (),
     report: Report = lambda optimum: None,
 ) -> PoolResult:
-    """Best weights (F,) for a pool; their value is at least that of the start weights.
+    """Best weights (F,) for a pool, no worse than the start weights but for rounding.
 
     One exception: all-zero start weights without fixed scores are no result; any weights replace
     them. The norm of the weights is that of `Axes.normalised`. The start weights are returned where
@@ -81,7 +81,7 @@ def optimise(
     axes = Axes.of(pool)
     bounds = bounds or Bounds.none(len(start))
     before = Optimum.at(pool, start, goal)
-    if axes.silence:
+    if axes.why_flat:
         return PoolResult(before, before)
     optima = _Search(axes, goal, bounds, settings, report).optima(start, history)
     if not pool.fixed.any():  # all-zero weights choose the first candidates; they are not a result
@@ -113,10 +113,11 @@ class _Search:
     stopped: Event = field(default_factory=Event)
 
     def optima(self, start: Floats, history: Sequence[Floats]) -> list[Optimum]:
-        """Local optima: from the start weights and its kicks, the best starts, the kicks of theirs.
+        """Local optima, in order: the starts' and those of kicks of the weights.
 
-        The last of the starts is the maximum of expected BLEU. All random numbers are drawn first,
-        so that nothing depends on threads.
+        From the start weights and kicks of their optimum; from the best of the other starts, and
+        last from the maximum of expected BLEU; from kicks of the best of these. All random numbers
+        are drawn first, so that nothing depends on threads.
         """
         pool = self.axes.pool
         rng = np.random.default_rng(self.settings.seed)
@@ -156,7 +157,7 @@ class _Search:
     def _climb(
         self, weights: Floats, strategy: Strategy = coordinates, most_searches: float = np.inf
     ) -> Optimum:
-        """The local optimum from the nearest weights within bounds."""
+        """The local optimum from the nearest weights within bounds, or where the search stops."""
         if self.stopped.is_set():
             raise CancelledError
         start = self.bounds.clipped(weights)
