@@ -47,8 +47,7 @@ from rerank.runs.results import DocumentResult, DocumentResults, Trace
 from rerank.runs.run import LinearModel, Run
 from rerank.runs.search import Scorers, SearchOptions, settings_with_search
 from rerank.scorers import AnyScorer
-from rerank.scorers.agreement import AGREEMENT
-from rerank.scorers.defects import DEFECTS
+from rerank.scorers.agreement import AGREEMENT, DEFECTS
 from rerank.scorers.features import counted
 from rerank.scorers.model_options import LanguageModelOption
 from rerank.scorers.plugin import PluginScorer

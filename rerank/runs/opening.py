@@ -31,8 +31,14 @@ from rerank.runs.options import RunOptions, ScorerOptions, ScoringMachine
 from rerank.runs.run import Run
 from rerank.runs.search import Scorers
 from rerank.runs.systems import made_lists
-from rerank.scorers.agreement import AGREEMENT, CONSENSUS, VOTES, Agreement, agreement_of_systems
-from rerank.scorers.defects import DefectFeature
+from rerank.scorers.agreement import (
+    AGREEMENT,
+    CONSENSUS,
+    VOTES,
+    Agreement,
+    DefectFeature,
+    agreement_of_systems,
+)
 from rerank.scorers.glossary import GlossaryScores
 from rerank.scorers.model_options import check_names, glossary_value
 from rerank.scorers.models import open_models, open_scorer

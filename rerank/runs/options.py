@@ -429,8 +429,10 @@ class RunOptions:
 
         The lists of systems have the feature `agreement` if the weights have it.
         """
-        from rerank.scorers.agreement import AGREEMENT  # numpy
-        from rerank.scorers.defects import DEFECTS
+        from rerank.scorers.agreement import (
+            AGREEMENT,  # numpy
+            DEFECTS,
+        )
 
         models = tuple(model.as_tuned(weights.provenance) for model in self.scorers.lm)
         tuned = replace(self, scorers=replace(self.scorers, lm=models))

@@ -27,8 +27,7 @@ from rerank.notices import Notices, Printer
 from rerank.runs.lists import Source
 from rerank.runs.search import Scorers, Search, row_of, search_documents
 from rerank.scorers import TOTAL
-from rerank.scorers.agreement import CONSENSUS, has_scores
-from rerank.scorers.defects import DEFECTS
+from rerank.scorers.agreement import CONSENSUS, DEFECTS, has_scores
 from rerank.scorers.features import DocumentFeatures, FeatureSource, FeatureSpace, prepare
 
 if TYPE_CHECKING:

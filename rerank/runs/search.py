@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rerank.formats.weights import Weights
     from rerank.metrics.consensus import ExpectedUtility
     from rerank.runs.options import ScorerOptions
-    from rerank.scorers.agreement import Agreement
-    from rerank.scorers.defects import DefectFeature
+    from rerank.scorers.agreement import Agreement, DefectFeature
     from rerank.scorers.features import DocumentFeatures, FeatureSource
     from rerank.scorers.glossary import GlossaryScores
     from rerank.scorers.programs import Estimator

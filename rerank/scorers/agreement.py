@@ -4,7 +4,8 @@ Texts that a list has several times, and outputs of several systems that are equ
 each other vote counts once in the mean utility of a candidate, and its own does not.
 
 Where nobody gives weights, candidates are chosen by the feature `agreement`: chrF with β = 1.25
-against the other votes, and of systems' outputs what `SystemAgreement` adds to it.
+against the other votes, and of systems' outputs what `SystemAgreement` adds to it. The feature
+`defects` keeps candidates that are no translations from being chosen, by weights or without them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from rerank.corpus.columns import column_names, places_of
-from rerank.corpus.defects import whole
+from rerank.corpus.defects import defects_of, whole
 from rerank.corpus.kbest import KBest, NamedLists
 from rerank.errors import UsageError
 from rerank.formats.weights import OF_AGREEMENT
@@ -34,6 +35,8 @@ AGREEMENT, VOTES, SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = OF_AGREEMENT
 CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 RULE = "the mean chrF (β = 1.25) of a candidate against the others of its sentence"
 OF_SYSTEMS = ", and of its system against the others in all sentences"  # of lists made of systems
+DEFECTS = "defects"
+WEIGHT = -10_000.0  # of defects: more than differences of other features can make up for
 _COLUMNS = (VOTES, *CONSENSUS)
 _VERSIONS = 32  # of a document, made of the candidates of equal rank, that document BLEU looks at
 
@@ -247,3 +250,38 @@ def has_scores(kbest: KBest, besides: Collection[str] = ()) -> bool:
     values, starts = np.concatenate(columns, axis=1), np.unique(kbest.offsets)[:-1]
     differ = np.maximum.reduceat(values, starts) != np.minimum.reduceat(values, starts)
     return bool(differ.any()) or bool(kbest.sparse.indptr[-1])
+
+
+class DefectFeature(FeatureSource):
+    """1 of candidates with a worse defect than the least bad one of their sentence, else 0."""
+
+    preset = WEIGHT
+
+    def __init__(self) -> None:
+        super().__init__(DEFECTS)
+        self._decided = 0
+
+    def score(self, documents: Sequence[NamedLists]) -> list[ScoredDocument]:
+        """The feature of each document."""
+        scored = []
+        for _, kbest in documents:
+            values = np.where(whole(kbest), 0.0, 1.0)
+            parts = [values[a:b] for a, b in pairwise(kbest.offsets.tolist()) if a < b]
+            scored.append(ScoredDocument(Unary(parts), np.zeros((kbest.n, 0))))
+        return scored
+
+    def count(self, kbest: KBest, choices: Sequence[int]) -> dict[str, Sequence[object]]:
+        """Count sentences that keep a candidate with a defect, for lack of a better one.
+
+        `defects` of each sentence that has candidates: kinds, and how many candidates have them.
+        """
+        if kbest.defects is not None and kbest.n:
+            starts = np.unique(kbest.offsets)[:-1]
+            self._decided += int((kbest.defects[starts + np.array(choices)] > 0).sum())
+        counts = zip(defects_of(kbest), kbest.counts.tolist(), strict=True)
+        return {DEFECTS: [kinds for kinds, n in counts if n]}
+
+    def report(self) -> str:
+        """`defects: 3 sentences of which every candidate has a defect`."""
+        n = self._decided
+        return f"{self.name}: {n:,} sentences of which every candidate has a defect; the least bad"
