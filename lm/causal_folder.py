@@ -18,6 +18,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -277,8 +278,10 @@ def _check_names(path: Path, names: Iterable[object]) -> None:
 def folder_digest(folder: Path, adapter: LoraAdapter | None) -> str:
     """SHA-256 of the names and contents of all files that scores may depend on."""
     whole = hashlib.sha256()
-    for path in sorted({path for suffix in DIGESTED for path in folder.glob(suffix)}):
-        whole.update(f"{path.name}\0{digest_of(path).hex()}\n".encode())
+    paths = sorted({path for suffix in DIGESTED for path in folder.glob(suffix)})
+    with ThreadPoolExecutor() as threads:  # weights are several files, of gigabytes
+        for path, digest in zip(paths, threads.map(digest_of, paths), strict=True):
+            whole.update(f"{path.name}\0{digest.hex()}\n".encode())
     if adapter is not None:
         whole.update(f"adapter\0{adapter.digest}\n".encode())
     return whole.hexdigest()
