@@ -37,14 +37,13 @@ class ModelSource(FeatureSource):
 
     label: NAME of the model; open_engine: what computes scores, with its backend and its counts,
     opened for the first scores that are not in the cache, and by searches that may go beyond these;
-    arithmetic: dtype of its backend, and
-    whether that is deterministic; pmi: features `NAMEpmi` and `NAMEnull`, log p(s | null), in place
-    of the feature `NAME`, which is their sum, so that tuning weights context and fluency
-    separately; given_later: documents are read from the last sentence to the first, and their last
-    sentence has the start context; errors: largest error of a sentence's score in nats, by dtype;
-    cached: number of documents whose scores came from the cache; additive: whether one pass serves
-    all candidates of a sentence before, since they only add to the logits; cached_columns: numbers
-    of a candidate that are cached beside its scores.
+    arithmetic: dtype of its backend, and whether that is deterministic; pmi: features `NAMEpmi` and
+    `NAMEnull`, log p(s | null), in place of the feature `NAME`, which is their sum, so that tuning
+    weights context and fluency separately; given_later: documents are read from the last sentence
+    to the first, and their last sentence has the start context; errors: largest error of a
+    sentence's score in nats, by dtype; cached: number of documents whose scores came from the
+    cache; additive: whether one pass serves all candidates of a sentence before, since they only
+    add to the logits; cached_columns: numbers of a candidate that are cached beside its scores.
     """
 
     additive = False
