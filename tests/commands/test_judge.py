@@ -40,11 +40,10 @@ def stub() -> Iterator[JudgeStub]:
 
 def values(world: World) -> list[list[float]]:
     """The feature of each candidate of `k.out`."""
-    lists: dict[str, list[float]] = {}
-    for line in world.lines("k.out"):
-        number, _, features, _ = line.split(" ||| ")
-        lists.setdefault(number, []).append(float(re.findall(r" j= (\S+)", features)[0]))
-    return [*lists.values()]
+    return [
+        [float(re.findall(r" j= (\S+)", features)[0]) for _, features, _ in own]
+        for own in world.lists("k.out").values()
+    ]
 
 
 def judged(world: World, model: str, more: str = "") -> str:

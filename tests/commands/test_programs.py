@@ -56,11 +56,8 @@ def test_a_document_scores_the_sum_of_its_windows(window: int, world: World) -> 
     world.write("dev.docs", "evening\n" * 4)
     world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nqe= 1\n")
     found = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi -v")
-    lists: dict[int, list[str]] = {}
-    for line in world.lines("dev.kbest"):
-        number, text, *_ = line.split(" ||| ")
-        lists.setdefault(int(number), []).append(text)
-    sources, texts = world.lines("dev.src"), [*lists.values()]
+    sources = world.lines("dev.src")
+    texts = [[text for text, *_ in own] for own in world.lists().values()]
 
     def total(path: tuple[str, ...]) -> int:
         starts = [max(0, t - window + 1) for t in range(4)]
@@ -188,9 +185,10 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
     assert "9 from the cache" in world.ok(f"{command} --metric m={m} --source dev.src").err
     assert asked(world) == []
     values = [
-        -sum(w not in world.lines("dev.ref")[int(number)].split() for w in text.split())
-        + len(world.lines("dev.src")[int(number)]) / 100
-        for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest"))
+        -sum(w not in world.lines("dev.ref")[t].split() for w in text.split())
+        + len(world.lines("dev.src")[t]) / 100
+        for t, own in world.lists().items()
+        for text, *_ in own
     ]
     world.write("m.txt", [f"{value!r}" for value in values])
     world.ok(f"{command} --metric m=m.txt")
@@ -237,11 +235,10 @@ def test_a_program_s_utility_is_that_of_the_same_numbers_in_a_file(world: World)
     code = ESTIMATOR.replace('len(item.get("source", "")) - len({*words}) ** 2', f"3 - {utility}")
     world.write("u.py", logged(code))
     program = f"command:{sys.executable} -IS u.py"
-    lists: dict[str, list[str]] = {}
-    for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest")):
-        lists.setdefault(number, []).append(text)
-    arrays: dict[str, Any] = {t: np.array([[3.0 - abs(len(a) - len(b)) for b in own] for a in own])
-              for t, own in lists.items()}  # fmt: skip
+    arrays: dict[str, Any] = {
+        str(t): np.array([[3.0 - abs(len(a) - len(b)) for b, *_ in own] for a, *_ in own])
+        for t, own in world.lists().items()
+    }
     np.savez(world.folder / "given.npz", **arrays)
     by_file = world.ok([*DECODE.split(), "--search", "mbr:spread=0.5,utility=file:given.npz"])
     for more, files in ((",source=no", []), ("", ["--source", "dev.src"])):

@@ -118,11 +118,11 @@ def test_numbers_of_another_tool_are_maximised(small: World) -> None:
 # Prices
 def cosine(world: World, weights: list[float]) -> float:
     """Of weights with the start weights that are not 0, in units of deviations within lists."""
-    lists: dict[str, list[list[float]]] = {}
-    for line in world.lines("dev.kbest"):
-        t, _, features, _ = line.split(" ||| ")
-        lists.setdefault(t, []).append([float(v) for v in re.findall(r" (-?[\d.]+)", features)])
-    rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists.values()])
+    lists = [
+        [[float(v) for v in re.findall(r" (-?[\d.]+)", features)] for _, features, _ in own]
+        for own in world.lists().values()
+    ]
+    rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists])
     start = np.array(columns(world, "start.json"))
     scale = np.sqrt((rows**2).sum(axis=0)) * (start != 0)
     a, b = scale * start, scale * weights
