@@ -260,8 +260,6 @@ def test_a_file_that_is_read_again_warns_once(world: World) -> None:
 
 @pytest.mark.skipif(not WMT23.is_file(), reason="the corpora are not here")
 def test_wmt23_reads_as_sacrebleu_reads_it(world: World, tmp_path: Path) -> None:
-    import gzip
-
     world.write("all.xml", gzip.decompress(WMT23.read_bytes()))
     expected = WMTXMLDataset._unwrap_wmt21_or_later(  # type: ignore[no-untyped-call]
         tmp_path / "all.xml"

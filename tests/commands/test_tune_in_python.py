@@ -125,7 +125,6 @@ TALKS = [Document("talk", LISTS), Document("song", LISTS[:1])]
 TEXTS = [["the cat", "a cat"], ["a cat"]]
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "of decoding": ({"n_best": 3}, "no option 'n_best'; there are "),
-    "of the shell": ({"metric": "m=m"}, "no option 'metric'; there are "),
     "word": ({"length_ratio": "kep"}, "length_ratio: expected auto, keep, free or a number, fo"),
     "choice": ({"select": "all"}, "select: 'all' is not one of 'cv', 'none'"),
     "weight": ({"objective": {"ter": 0}}, "weight of 'ter': 0.0 is not in the range"),
@@ -191,7 +190,6 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "metric": (lambda: evaluate(metrics=["termz"]), "metrics: no metric 'termz'; did you mean t"),
     "few documents": (lambda: tune(TALKS, TEXTS[:1]), f"{TWO_DOCUMENTS}1"),
-    "many documents": (lambda: tune(TALKS, TEXTS * 2), f"{TWO_DOCUMENTS}4"),
     "generator": (lambda: tune(iter(TALKS), TEXTS[:1]), f"{TWO_DOCUMENTS}1"),
     "few sentences": (
         lambda: tune(TALKS, [["a cat"], ["a cat"]]),

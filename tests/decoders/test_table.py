@@ -65,7 +65,5 @@ def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, op
 
 def test_auto_lets_a_width_pass_and_nothing_else() -> None:
     assert decode(PAIRS, "auto", Options(width=3, seed=3, alpha=1.0)).decoder == "viterbi"
-    with pytest.raises(UnsuitedDecoder, match="viterbi does not use width"):
-        decode(PAIRS, "viterbi", Options(width=3))
     with pytest.raises(UnsuitedDecoder, match="viterbi does not use lag"):
         decode(PAIRS, "auto", Options(lag=3))
