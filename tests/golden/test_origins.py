@@ -149,11 +149,7 @@ def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) 
     rows = [np.stack([[own[s].sum(), 2] for s in SPANS]) for own in comet]
     for system, own in zip(systems, compare(rows, mean), strict=True):
         agree(system["scores"]["comet"], own)
-    agree_in_summary(small, systems, reference, both)
-
-
-def agree_in_summary(small: World, systems: Any, reference: Any, both: list[list[str]]) -> None:
-    """Documents, length ratios, the oracle of the lists, and what repeats BLEU."""
+    # documents, length ratios, the oracle of the lists, and what repeats BLEU
     truth = METRICS["bleu"]
     for n, (system, text) in enumerate(zip(systems, both, strict=True)):
         whole = truth.corpus_score(text, [reference])

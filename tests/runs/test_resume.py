@@ -11,6 +11,7 @@ import pytest
 from support import causal
 from support.forked import STOPPING, start, stopped
 from support.runs import DOCUMENTS, MODELS, STOPPED, decoding, recalled, shards, taken, tuning
+from support.texts import TRAIN, with_texts
 from support.world import World
 
 from lm.causal import CausalEngine
@@ -96,17 +97,7 @@ def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
 
 
 # Training
-TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 4 --epochs 2"
-TRAIN += " --learning-rate 0.05 --out lm --precision float32 --device cpu"
-
-
-def texts(world: World) -> None:
-    """Fifty documents to train on, ten to validate on."""
-    world.draw(documents="".join(chr(65 + n) * 3 for n in range(50)), gaps=())
-    lines = world.lines("dev.ref")
-    for name, part in (("train.txt", lines[:120]), ("valid.txt", lines[120:])):
-        groups = [part[n : n + 3] for n in range(0, len(part), 3)]
-        world.write(name, "\n\n".join("\n".join(group) for group in groups) + "\n")
+TWICE = f"{TRAIN} --epochs 2"
 
 
 def folder(world: World, name: str = "lm") -> dict[str, bytes]:
@@ -123,8 +114,8 @@ def folder(world: World, name: str = "lm") -> dict[str, bytes]:
 def test_a_training_that_is_stopped_goes_on_as_if_it_had_not_been(
     options: str, writes: tuple[int, int], world: World
 ) -> None:
-    texts(world)
-    command = f"{TRAIN} {options} --curve curve.tsv"
+    with_texts(world)
+    command = f"{TWICE} {options} --curve curve.tsv"
     world.ok(command)
     expected, curve = folder(world), world.text("curve.tsv")
     for name in world.files():
@@ -147,8 +138,8 @@ def untimed(curve: str) -> list[list[str]]:
 
 
 def test_a_finished_training_that_is_resumed_stays_as_it_is(world: World) -> None:
-    texts(world)
-    command = f"{TRAIN} --model codclm --resume"
+    with_texts(world)
+    command = f"{TWICE} --model codclm --resume"
     world.write("lm/resume/left", "")  # of a run that was killed before its first state was whole
     world.ok(command)  # there was nothing to resume: a new run
     before = folder(world)
@@ -162,14 +153,14 @@ def test_a_finished_training_that_is_resumed_stays_as_it_is(world: World) -> Non
         ("--hidden 7", "hidden was 8, is 7"),
         ("--epochs 9", "epochs was 2, is 9"),
         ("--head self-normalised", "head was None, is self-normalised"),
-        ("--train valid.txt", "training text was"),
+        ("--train valid.txt", "vocabulary was 12, is 10; training text was"),
     ],
 )
 def test_another_training_is_not_resumed(change: str, told: str, world: World) -> None:
-    texts(world)
+    with_texts(world)
     with stopped(signal.SIGTERM, 3):
-        assert world.run(TRAIN, "--model", "codclm").exit == 75
-    refused = world.refused(TRAIN, "--model", "codclm", *change.split(), "--resume", exit=3)
+        assert world.run(TWICE, "--model", "codclm").exit == 75
+    refused = world.refused(TWICE, "--model", "codclm", *change.split(), "--resume", exit=3)
     assert f"the interrupted run was another one: {told}" in refused
 
 

@@ -17,6 +17,8 @@ FAULTS = [
     checked("04-check-latin-1", FAULT, r"dev\.kbest:6: expected UTF-8, found 0xE9 at byte 14 .*; if so", kbest(recoded("latin-1"))),
     checked("04-check-ascii", FAULT, r"dev\.kbest:6: expected ascii, found 0xC3 at byte 14 of the line; name the encoding", kbest(bytes), "--encoding ascii"),
     checked("04-check-docs", FAULT, r"dev\.docs:2: expected UTF-8, found 0xFF", {DOCS: replaced(b"evening\ntown", b"even\xffing\ntown")}),
+    checked("04-check-cut-character", FAULT, r"dev\.ref:2: .*found 0xE5 at byte 7 of the line, probably a tr",
+        {REF: replaced(b"gives a light", b"\xe5\xad\x97\xe5\xad")}),
     checked("05-check-reference", FAULT, r"dev\.ref:2: .*encoded surrogate \(CESU-8\); write the text", {REF: replaced(b"gives", b"\xed\xa0\x80\xed\xb0\x80")}),
     checked("05-check-json", FAULT, r"dev\.kbest:2: .*half a surrogate pair", jsonl(line(2, "it gives", "\\ud800 gives"))),
     checked("06-check-kbest", FAULT, r"dev\.kbest:3: .*NUL byte at byte 9 of the line; remove", kbest(line(3, " gives", "\0gives"))),
