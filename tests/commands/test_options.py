@@ -22,7 +22,6 @@ NONSENSE = [
     *("inf", "-infinity", "nan", "-1e999", "1e308", str(2**63), str(-(2**64))),
     *("1_0", "0x1", "٣", "1,5", "9" * 5000),
 ]
-OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: (\S.*?))?(?:  |$)")
 RANGE = re.compile(r"\[(?:default[^][]*?; )?([-\d.e+]+)(<=?)x(<=?)([-\d.e+^]+)\]")
 
 
@@ -35,7 +34,7 @@ def options(words: tuple[str, ...]) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     name = ""
     for line in help_of(*words).split("\n"):
-        option = OPTION.match(line)
+        option = re.match(r"^  (?:-\w, )?(--[\w-]+)(?: (\S.*?))?(?:  |$)", line)
         if option:
             name = option[1] if option[2] and option[2][0] != "/" else ""
             found |= {name: (option[2], "")} if name else {}

@@ -17,7 +17,6 @@ SIDE = {
     "topics": ["3", "1", "", "2", "2", "1", "", "0"],
     "parents": ["2", "1", "", "3", "0", "1", "", "0"],
 }
-PARENTS = [["1", "0"], ["2", "-1", "0"], ["-1"]]
 MODELS: dict[str, tuple[str, dict[str, Any], str, float, str]] = {
     "order-0": ("rnnlm", {}, "", 0.0, ""),
     "unbounded": ("ccdclm", {}, "", 0.0, ""),
@@ -56,7 +55,7 @@ def test_figures_are_sums_of_the_definition_over_words_and_ends(name: str, text:
     found = measured(text, f"{options} --per-document {side}")
     documents = documents_of(TEXT)
     beside = {kind: documents_of(SIDE[kind]) for kind in kinds.split()}
-    beside |= {"parents": PARENTS} if "parents" in beside else {}
+    beside |= {"parents": [["1", "0"], ["2", "-1", "0"], ["-1"]]} if "parents" in beside else {}
     nats = []
     for n, own in enumerate(documents):
         log_p, _ = definition(saved, {kind: lines[n] for kind, lines in beside.items()}, share)

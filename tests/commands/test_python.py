@@ -402,7 +402,6 @@ def second(text: str, **features: Any) -> Document:
     return Document("talk", [[("x", {"tm": 1.0})], [], [("x", {"tm": 1.0}), (text, features)]])
 
 
-IMPOSSIBLE = Document("d", [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]])
 REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
     "option, nearest": ({"beem": 3}, TALK, TypeError, "^no option 'beem'; did you mean 'beam'"),
     "option, none near": ({"xyzzy": 3}, TALK, TypeError, "^no option 'xyzzy'; there are agree"),
@@ -440,7 +439,7 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
     "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder 'beem'; did you mean"),
     "−inf": (
         {"weights": {"tm": 1.0, "own": -1.0}, "scorers": {"own": lambda d: [[], [0.0, -np.inf]]}},
-        IMPOSSIBLE, RerankError,
+        Document("d", [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]]), RerankError,
         r"^scorer 'own', document 'd', sentence 1 \(counted from 0\): −inf under a negative weight",
     ),
     "beyond float64": (

@@ -13,8 +13,7 @@ from html.parser import HTMLParser
 
 import pytest
 from sacrebleu.metrics.chrf import CHRF
-from support.words import WORDS
-from support.world import World
+from support.world import WORDS, World
 
 from rerank.metrics.significance import Gain, answer
 from rerank.metrics.significance import verdict as verdict_of

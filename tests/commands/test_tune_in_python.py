@@ -172,7 +172,6 @@ def evaluate(references: Any = TEXTS, texts: Any = TEXTS, **more: Any) -> object
 
 TWO_DOCUMENTS = "references: expected references of 2 documents, found those of "
 SCALE = 'search="smc": smc works with p ∝ exp(alpha · score) and needs alpha, and weights have no s'
-UNMATCHED = [Document("song", ["a", "b"]), Document("talk", ["a", "b"])]
 CALLS: dict[str, tuple[Callable[[], object], str]] = {
     **{f"setting, {name}": (partial(rerank.tune, TALKS, TEXTS, **settings), message)
        for name, (settings, message) in SETTINGS.items()},
@@ -196,7 +195,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "references, document 'talk': expected references of 2 sentences, found those of 1",
     ),
     "many sentences": (
-        lambda: tune(TALKS, UNMATCHED),
+        lambda: tune(TALKS, [Document("song", ["a", "b"]), Document("talk", ["a", "b"])]),
         "references, document 'song': expected references of 1 sentences, found those of 2",
     ),
     "documents of a page": (lambda: report(TEXTS[:1]), f"{TWO_DOCUMENTS}1"),

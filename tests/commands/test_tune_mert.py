@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
-from support.packages import install
 from support.tuned import (
     FROM_START,
     LISTS,
@@ -26,9 +25,10 @@ from support.tuned import (
     kept,
     lines_of,
     made,
+    mark_references,
     rounds,
 )
-from support.world import WORDS, Folders, Outcome, World, without_command
+from support.world import WORDS, Folders, World, without_command
 
 PLAIN = f"{FROM_START} --select none --shrink 0"
 every_algorithm = pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
@@ -210,11 +210,10 @@ BOXES = [
     {"LM0": (-np.inf, 0.7), "TM0_1": (0.2, 0.3)},
     {"TM0_0": (0.25, 0.25)},
 ]
-OTHER_GOAL = "--objective chrf"
 
 
 @pytest.mark.parametrize("box", BOXES, ids=["boxed", "half open", "a point"])
-@pytest.mark.parametrize("sources", ["", OTHER_GOAL, PAIRS], ids=["alone", "chrF", "pairs"])
+@pytest.mark.parametrize("sources", ["", "--objective chrf", PAIRS], ids=["alone", "chrF", "pairs"])
 def test_weights_stay_within_their_ranges_and_gain(
     drawn: World, sources: str, box: dict[str, tuple[float, float]]
 ) -> None:
@@ -336,23 +335,6 @@ def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sou
     lists = made(drawn)["alpha_lists"]
     told = f"alpha {alpha:.3g} ± {error:.2g} (likelihood of the best candidates of {lists} lists)\n"
     assert told in found.err
-
-
-def mark_references(world: World, weight: float) -> list[str]:
-    """Make the first candidates the references, and a feature `same` say which ones these are.
-
-    Returns the references; the start gives the feature this weight.
-    """
-    first = first_candidates(world)
-    lines = [
-        f"{t} ||| {text} ||| same= {float(text == first[t])} {features} ||| 0"
-        for t, own in world.lists().items()
-        for text, features, _ in own
-    ]
-    world.write("dev.kbest", lines)
-    world.write("dev.ref", [text or "it" for text in first])
-    world.weights("start.json", {"same": weight})
-    return first
 
 
 NO_ALPHA = {
@@ -629,103 +611,3 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(dr
     assert found == pytest.approx(mean / norm, rel=1e-9)
     deviations = np.std(weights, axis=0, ddof=1) / norm
     assert [*spread.values()] == pytest.approx(deviations, rel=1e-9, abs=1e-12)
-
-
-# Runs that were stopped
-KEPT = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
-SEARCHED = [PAIRS, "--algorithm pro", "--replicates 2 --select none"]
-
-
-@pytest.mark.parametrize("options", SEARCHED)
-def test_searches_of_a_failed_run_are_kept_for_the_next(world: World, options: str) -> None:
-    """No alpha can be fitted to the lists, so that --strict ends a run after its searches."""
-    world.draw(2, "vvwwxxyyzz", ())
-    first = mark_references(world, 1.0)
-    command = f"{FROM_START} --features same,TM0 --length-ratio free {options}"
-    plain = world.ok(command, RERANK_CACHE="one")
-    assert not KEPT.search(plain.err)
-    written = world.content("out.json")
-    (world.folder / "out.json").unlink()
-    assert world.run(command, "--strict", RERANK_CACHE="two").exit == 3
-    assert not (world.folder / "out.json").exists()
-    if "pro" not in options:
-        other = world.ok(command, "--length-ratio", 0.9, RERANK_CACHE="two")
-        assert not KEPT.search(other.err)
-    world.write("dev.ref", ["the lamp is lit", *first[1:]])
-    folds = [] if "--select none" in options else ["1"]  # the first document is left out of one
-    assert KEPT.findall(world.ok(command, RERANK_CACHE="two").err) == folds
-    world.write("dev.ref", first)
-    again = world.ok(command, RERANK_CACHE="two")
-    assert KEPT.search(again.err)
-    assert world.content("out.json") == written
-    assert not KEPT.search(world.ok(command, RERANK_CACHE="two").err)
-
-
-METRIC = """
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from rerank.metrics import SentenceMetric
-
-def worth(word, *, of):
-    return of.get(word, 0.0)
-
-@dataclass
-class Worth(SentenceMetric):
-    name = "worth"
-    of: Callable = partial(worth, of={"lamp": LAMP, "light": 1.0})
-    parts: object = PARTS
-
-    def score(self, hypothesis, references):
-        return sum(map(self.of, hypothesis.split()))
-"""
-
-
-def test_searches_are_kept_by_metric_values(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--strict ends the first run after its searches: without a match no alpha can be fitted."""
-    world.draw(2, "vvwwxxyyzz", ())
-    world.write("dev.ref", ["unheard"] * 10)
-    command = f"{PLAIN} --objective worth"
-    allowed = "repeated-line unexplained-difference unlike-lines other-language characters-as-words"
-    strict = ["--strict", *(f"--allow={kind}" for kind in allowed.split())]
-
-    def run(lamp: float, parts: str = "()", *options: str) -> Outcome:
-        folder = world.folder / f"version{len(list(world.folder.iterdir()))}"
-        folder.mkdir()
-        source = METRIC.replace("LAMP", str(lamp)).replace("PARTS", parts)
-        install(folder, monkeypatch, source, {"metrics": {"worth": "Worth"}})
-        return world.run(command, *options)
-
-    assert run(2.0, "()", *strict).exit == 3
-    other = run(-2.0)
-    assert (other.exit, KEPT.search(other.err)) == (0, None)
-    assert KEPT.search(run(2.0).err)
-    assert run(2.0, "frozenset()", *strict).exit == 3
-    unknown = run(2.0, "frozenset()")
-    assert (unknown.exit, KEPT.search(unknown.err)) == (0, None)
-
-
-INTERRUPTING = """
-import signal, threading
-from rerank.metrics import SentenceMetric
-
-class Interrupting(SentenceMetric):
-    name, once = "interrupting", threading.Lock()  # a second signal would come after the command
-
-    def score(self, hypothesis, references):
-        return float(len(hypothesis))
-
-    def scores(self, summed):
-        in_thread = threading.current_thread() is not threading.main_thread()
-        if in_thread and self.once.acquire(blocking=False):
-            signal.raise_signal(signal.SIGINT)
-        return super().scores(summed)
-"""
-
-
-def test_a_signal_ends_a_search_in_threads(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(drawn.folder, monkeypatch, INTERRUPTING, {"metrics": {"mine": "Interrupting"}})
-    found = drawn.run(PLAIN, "--objective", "mine", "--threads", 2)
-    assert found.exit == 130
-    assert "Traceback" not in found.err
-    assert not (drawn.folder / "out.json").exists()

@@ -39,7 +39,6 @@ OBJECTIVES = {
     "dear": Objective({"ter": 1.0}, length="keep", price=200.0),
     "bleu, ratio": Objective({"bleu": 2.0}, length=1.1, price=9.0),
 }
-every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def small(world: World) -> World:
     return world
 
 
-@every_objective
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> None:
     objective = OBJECTIVES[name]
     found = drawn.ok(FREE, *PAIRS.split(), *objective.options)

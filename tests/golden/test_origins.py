@@ -186,12 +186,9 @@ def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) 
     assert stored("check.json")["summary"]["bleu"]["oracle"] == pytest.approx(found["oracle"].score)
 
 
-def test_a_report_is_an_evaluation_with_the_summary_of_the_decoding(small: World) -> None:
+def test_a_report_shows_the_changes_and_the_gain_of_each_document(small: World) -> None:
+    """Its evaluation is that of `evaluate`, and its gaps those of the summary: test_report.py."""
     found, evaluated = stored("report.json"), stored("evaluate.json")
-    for own, system in zip(found["evaluation"]["systems"], evaluated["systems"], strict=True):
-        assert own["metrics"] == system["metrics"]
-    assert found["evaluation"]["documents"] == evaluated["documents"]
-    summary = {one["id"]: one for one in json.loads(part("decode", "out.json"))["documents"]}
     chosen = lines_of("decode", "out.txt")
     first, reference = first_candidates(small), small.lines("dev.ref")
     for d, (own, document) in enumerate(
@@ -199,9 +196,6 @@ def test_a_report_is_an_evaluation_with_the_summary_of_the_decoding(small: World
     ):
         assert [own["baseline_bleu"], own["bleu"]] == document["bleu"]
         assert own["gain"] == own["bleu"] - own["baseline_bleu"]
-        search = summary[own["id"]]
-        assert (own["gap"], own["exact"]) == (search["gap"], search["exact"])
-        assert own["score_gain"] == search["score"] - search["baseline_score"]
         changed = [t for t in range(2 * d, 2 * d + 2) if first[t] != chosen[t]]
         assert own["changed"] == len(changed)
         for one, t in zip(own["shown"], changed, strict=True):

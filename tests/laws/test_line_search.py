@@ -33,7 +33,6 @@ Line = tuple[int, int]
 """Score and slope of a candidate."""
 Floats = NDArray[np.float64]
 
-
 LINES = st.tuples(st.integers(-9, 9), st.integers(-9, 9))
 # of lines that touch a parabola nearly all are on the envelope
 ON_A_HILL = LINES.map(lambda line: (min(line[0], 0) // 8 - line[1] ** 2, line[1]))
@@ -237,7 +236,6 @@ def test_no_step_lowers_the_value_where_breaks_of_lists_differ_by_rounding_alone
 
 
 # Documents: exact search for tuning
-SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 VECTORS = st.lists(st.integers(-2, 2), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 
 
@@ -276,7 +274,7 @@ def document_of(seed: int, sizes: list[int], kinds: Sequence[tuple[int, Any]]) -
     ids=["one", "two", "order 2", "orders 3 and 1", "orders 1 and 2"],
 )
 @settings(max_examples=20)
-@given(seed=SEEDS, sizes=SIZES, weights=VECTORS)
+@given(seed=SEEDS, sizes=st.lists(st.integers(1, 4), min_size=1, max_size=6), weights=VECTORS)
 def test_tables_give_the_path_of_the_decoder_ties_included(
     kinds: Sequence[tuple[int, Any]], seed: int, sizes: list[int], weights: Floats
 ) -> None:

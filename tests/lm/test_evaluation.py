@@ -114,7 +114,6 @@ def test_a_word_of_many_pieces_may_be_too_improbable_for_a_perplexity() -> None:
 
 # Document caches; their numbers: test_perplexity and agreement/test_models
 SHARE = 0.3
-DOCUMENT = [[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]]
 LIST = [[4, 3, 8], [], [UNKNOWN, 4, 4], [7]]
 
 
@@ -122,7 +121,7 @@ LIST = [[4, 3, 8], [], [UNKNOWN, 4, 4], [7]]
 def test_an_empty_document_cache_changes_no_bit_and_the_laws_hold(name: str) -> None:
     model = enlarged(DocumentLM.seeded(config_of(name, 10, 5, 4), 1), 2.0).eval()
     cached = WithDocumentCache(model, SHARE)
-    corpus = Corpus.of([DOCUMENT, [[4]]])
+    corpus = Corpus.of([[[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]], [[4]]])
     expected = perplexity(cached, corpus, streams=1, length=1).nats
     assert perplexity(cached, corpus, streams=2, length=3).nats == pytest.approx(expected, rel=1e-5)
     lists = Candidates.of([LIST, LIST[:2]])

@@ -26,7 +26,6 @@ from lm.zoo import ZOO
 V = 9
 both_ties = pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 
-
 every_multiple = pytest.mark.parametrize("columns", [1, 8], indirect=True)
 
 

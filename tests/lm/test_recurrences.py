@@ -16,11 +16,10 @@ from lm.recurrences import OneHotHTanh, few_rows, gated
 from lm.recurrences.gated import CIFG, LSTM
 
 KINDS = {name: load(part) for name, part in RECURRENCES.items()}
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 @pytest.mark.parametrize(("layers", "compiled"), [(1, True), (2, True), (2, False)])
-@every_kind
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_unrolled_states_and_gradients_are_those_of_single_steps(
     kind: Any, layers: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

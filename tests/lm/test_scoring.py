@@ -89,7 +89,6 @@ def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.Monke
 
 # Tries against prefixes written out
 candidate = st.lists(st.sampled_from([0, 3, 4, 5, 9_999]), max_size=4)
-any_lists = st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4)
 
 
 def prefix(forest: Forest, node: int) -> tuple[int, tuple[int, ...]]:
@@ -101,7 +100,7 @@ def prefix(forest: Forest, node: int) -> tuple[int, tuple[int, ...]]:
     return node, tuple(reversed(words))
 
 
-@given(any_lists, st.integers(0, 99))
+@given(st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4), st.integers(0, 99))
 def test_nodes_are_distinct_prefixes_level_by_level(lists: Lists, seed: int) -> None:
     """And sums along paths are those of each candidate's words and its end, −∞ included."""
     roots = np.repeat(np.arange(len(lists)), [len(k_best) for k_best in lists])

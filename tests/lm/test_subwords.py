@@ -43,7 +43,6 @@ SCORES = {
 }
 OF_SCORES = Scores(SCORES, 3, min(SCORES.values()))
 
-
 TEXT = Counter({b"the": 9, b"lamp": 5, b"lamps": 3, b"lit": 4, b"is": 7, b"it": 6, b"\xc3\xa9t": 1})
 words_of_text = st.text(min_size=1).filter(
     lambda w: not set(w) & set(" \n") and w.encode() not in SPECIAL

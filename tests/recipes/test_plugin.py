@@ -151,6 +151,8 @@ def test_tune_mert_follows_its_metric_with_its_scorers(here: World) -> None:
     assert here.ok(DECODE).lines == ["a lamp is lit", "the lamp"]
 
 
-def test_a_misspelt_scorer_is_refused(here: World) -> None:
+def test_scorers_that_cannot_be_made_are_refused(here: World) -> None:
     refused = here.refused(DECODE.replace("length:2", "lenght"))
     assert "no scorer 'lenght'; did you mean length?" in refused
+    refused = here.refused(DECODE.replace("length:2", "cohesion:now"), exit=1)
+    assert "--scorer words=cohesion:now: the scorer cannot be made: TypeError" in refused

@@ -221,11 +221,6 @@ ECHOES = {
 }
 
 
-def hidden(message: str) -> bool:
-    """Whether no part of the key is left that another could use."""
-    return not any(part in message.lower() for part in ("sk/", "sk%", "012", "789", "u0073"))
-
-
 @pytest.mark.parametrize("echo", ECHOES)
 @pytest.mark.parametrize("place", ["body", "json", "reason", "line", "encoding", "read"])
 def test_a_key_stands_in_no_message(place: str, echo: str) -> None:
@@ -251,8 +246,9 @@ def test_a_key_stands_in_no_message(place: str, echo: str) -> None:
     with listening(script) as (url, _), pytest.raises(ServerError) as fault:
         next(asked(url, key=KEY, read=read))
     assert f"Authorization: Bearer {KEY}".encode() in sent[0]
-    assert hidden(str(fault.value)), str(fault.value)
-    assert re.search(r"\*\*\*|x{20}", str(fault.value))
+    told = str(fault.value)
+    assert not re.search("(?i)sk/|sk%|012|789|u0073", told), told  # parts that others could use
+    assert re.search(r"\*\*\*|x{20}", told)
     assert fault.value.__cause__ is None
 
 

@@ -229,17 +229,13 @@ def both(*changes: Change) -> Change:
 
 
 # Models
-def drawn_model(world: World, seed: int = 1) -> None:
-    world.model("codclm", "model", seed)
-
-
 def strange_tensor(world: World) -> None:
     """A model with a tensor whose name holds control characters."""
     import torch
 
     from lm.checkpoint import read_tensors, write_tensors
 
-    drawn_model(world)
+    world.model("codclm", "model")
     path = world.folder / "model/config.json"
     content, tensors = read_tensors(path)
     write_tensors(path, "weights", {**tensors, "\x1b[31mname\x9b\u202e": torch.zeros(1)}, content)

@@ -30,8 +30,6 @@ MISUSED = (
     ("ngram-without-file", f"{DECODE} --ngram n=", "for example ngram=FILE", DECODE),
     ("model-misspelt", f"{TRAIN} codclmm", r"no model 'codclmm'; did you mean codclm\? there", None),
     ("family-misspelt", f"{TRAIN} rlm-bow-fl-4", f"did you mean {FAMILY}", None),
-    ("family-of-zero", f"{TRAIN} rlm-bow-lf-0", f"did you mean {FAMILY}", None),
-    ("family-of-101", f"{TRAIN} rlm-bow-lf-101", f"did you mean {FAMILY}", None),
     ("pairs-class-unknown", f"{PAIRS} --class pronoun", "'pronoun' is not one of 'pronouns', 'auxili", None),
 )
 LM_EVAL = (

@@ -236,6 +236,7 @@ FEATURES: dict[str, tuple[clstm.Features, ...]] = {  # tables of topics in the o
 }
 JI: dict[str, Callable[[Parameters, Document], Scores]] = {
     "rnnlm": ji.rnnlm,
+    "rlm": ji.rnnlm,  # eqs. 4–9 of Wang & Cho
     "drnnlm": partial(ji.rnnlm, carried=True),
     "codclm": ji.codclm,
     "ccdclm": ji.ccdclm,
@@ -278,7 +279,7 @@ def scores(model: DocumentLM, document: Document) -> Scores:
     if name.startswith("clstm-given"):
         p["given"] = [max(label - 2, 0) for (label,) in own["topics"]]
         return clstm.clstm(p, document, clstm.given_topic, carried=carried)
-    if name.startswith("rlm"):
+    if name.startswith("rlm-"):
         return _scores_of_wang_cho(p, name, document)
     if name in JI:
         return JI[name](p, document)
@@ -298,8 +299,6 @@ def scores(model: DocumentLM, document: Document) -> Scores:
 
 
 def _scores_of_wang_cho(p: Parameters, name: str, document: Document) -> Scores:
-    if name == "rlm":
-        return wang_cho.larger_context_lm(p, document, 0, wang_cho.no_context, wang_cho.no_fusion)
     context, fusion, n = name.removeprefix("rlm-").rsplit("-", 2)
     contexts = {"bow": wang_cho.bow, "seqbow": wang_cho.seqbow, "seqbow-att": wang_cho.seqbow_att}
     fusions = {"ef": wang_cho.early_fusion, "lf": wang_cho.late_fusion}
