@@ -17,6 +17,7 @@ from lm.laws import DOCUMENT, last_score, tiny_model, with_side
 from lm.scoring import ScoringEngine
 from lm.zoo import ZOO
 
+
 # Orders of the sentences of a document
 def rng(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
