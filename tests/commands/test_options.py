@@ -14,6 +14,7 @@ from functools import cache
 from hashlib import sha256
 
 import pytest
+from support.forked import start
 from support.world import EVALUATE, TUNE, World, help_of, subcommands
 
 import rerank
@@ -218,8 +219,7 @@ def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> N
 
     def on_terminal(words: str, **given: str) -> str:
         master, slave = pty.openpty()
-        env = {"COLUMNS": "60", "TERM": "xterm", **given}
-        program = world.start(words, stdout=slave, stderr=slave, env=env)
+        program = start(words, terminal=slave, **{"COLUMNS": "60", "TERM": "xterm", **given})
         os.close(slave)
         found = b""
         try:
@@ -229,7 +229,7 @@ def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> N
             pass
         os.close(master)
         program.wait()
-        return found.decode().replace("\r", "").removesuffix("\x1b[0m")  # of colorama, at exit
+        return found.decode().replace("\r", "")
 
     command = "evaluate hyp.txt --docs dev.docs --ref dev.ref --baseline base.txt -q"
     shown = on_terminal(command)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import signal
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.forked import start
 from support.programs import ESTIMATOR, NAMED
 from support.world import DECODE, TUNE, World
 
@@ -139,20 +141,20 @@ def test_weights_state_the_program_its_version_and_the_digest(world: World) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_no_program_is_left_behind_by_a_run_that_is_stopped(number: int, world: World) -> None:
-    start = "import os, subprocess, sys, time\nsubprocess.Popen(['sleep', '99'])\n"
+    begin = "import os, subprocess, sys, time\nsubprocess.Popen(['sleep', '99'])\n"
     loop = "for n, line in enumerate(sys.stdin):\n"
     loop += "  n < 3 or (open('pid', 'w').write(str(os.getpid())), os.rename('pid', 'there'))\n"
     loop += "  n < 3 or time.sleep(99)\n  print(1 if line.strip() else '', flush=True)\n"
-    world.write("qe.py", f"{start}{NAMED}\n{loop}")
-    process = world.start(f"{ASKED} --scorer qe={QE},batch=1")
+    world.write("qe.py", f"{begin}{NAMED}\n{loop}")
+    fork = start(f"{ASKED} --scorer qe={QE},batch=1")
     for _ in range(1200):
         if (world.folder / "there").exists():
             break
         time.sleep(0.05)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, b"Traceback" in err) == (75, False), err
-    assert b"finished work kept in the cache" in err
+    os.kill(fork.process, number)
+    found = fork.wait()
+    assert (found.exit, "Traceback" in found.err) == (75, False), found.err
+    assert "finished work kept in the cache" in found.err
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, group, *_ = stat.read_text().rpartition(")")[2].split()
