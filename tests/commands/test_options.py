@@ -219,7 +219,7 @@ def test_a_terminal_shows_tables_that_fit_and_marks_in_colour(world: World) -> N
 
     def on_terminal(words: str, **given: str) -> str:
         master, slave = pty.openpty()
-        program = start(words, terminal=slave, **{"COLUMNS": "60", "TERM": "xterm", **given})
+        program = start(words, None, slave, **{"COLUMNS": "60", "TERM": "xterm", **given})
         os.close(slave)
         found = b""
         try:
