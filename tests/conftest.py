@@ -18,7 +18,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 settings.register_profile("suite", max_examples=30, deadline=None)
 settings.load_profile("suite")
 
-
 NUMBERS = itertools.count()
 
 

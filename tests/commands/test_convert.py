@@ -176,11 +176,8 @@ def test_real_lists_keep_every_byte_and_every_number(name: str, world: World) ->
         lines = file.read().split("\n")[:-1]
     assert convert(world, f"--kbest {DATA / name}.nbest.gz --to moses") == lines
     world.ok(f"convert --kbest {DATA / name}.nbest.gz --to jsonl --out lists.jsonl")
-    found = [
-        (json.loads(line)["id"], one)
-        for line in world.lines("lists.jsonl")
-        for one in json.loads(line)["candidates"]
-    ]
+    lists = map(json.loads, world.lines("lists.jsonl"))
+    found = [(own["id"], one) for own in lists for one in own["candidates"]]
     for line, (sentence, one) in zip(lines, found, strict=True):
         number, text, features, total = line.split("|||")
         values = [float(token) for token in features.split() if token[-1:] not in ":="]

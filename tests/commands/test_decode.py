@@ -226,12 +226,10 @@ def test_choices_are_places_in_the_file_where_candidates_are_left_out(here: Worl
     here.weights("w.json", {"LM0": -1, "TM0": [0, 0], "pairs": 2.0})  # not the first ones
     command = f"decode {FILES} --pair-scores dev.pairs --out o --summary s.json --trace t"
     here.ok(f"{command} --top 2 --search ffbs --alpha 1")
-    texts: list[list[str]] = [[] for _ in range(6)]
-    for line in here.lines("dev.kbest"):
-        texts[int(line.split()[0])].append(line.split(" ||| ")[1])
+    lists = here.lists()
     documents = here.json("s.json")["documents"]
     choices = [choice for document in documents for choice in document["choices"]]
-    chosen = [own[k] if k is not None else "" for own, k in zip(texts, choices, strict=True)]
+    chosen = ["" if k is None else lists[t][k][0] for t, k in enumerate(choices)]
     assert here.lines("o") == chosen
     traced = [json.loads(line) for line in here.lines("t")]
     assert [line["chosen"] for line in traced] == [k for k in choices if k is not None]

@@ -62,10 +62,8 @@ def test_its_rows_are_of_models_and_a_control(shown: tuple[Path, list[str], str]
     assert [model["name"] for model in report["models"]] == ["rnnlm", "codclm"]
     assert report["seed"] == 3
     assert all(system["bleu"] <= report["oracle"]["bleu"] for system in systems)
-    first = {
-        x.split(" ||| ")[0]: x.split(" ||| ")[1]
-        for x in reversed(lines("test.nbest.gz", folder / "data"))
-    }
+    rows = reversed(lines("test.nbest.gz", folder / "data"))
+    first = dict(x.split(" ||| ")[:2] for x in rows)
     assert (folder / "test.1-best.txt").read_text().splitlines() == [*first.values()][::-1]
     bleu = [system["bleu"] for system in systems]
     assert all(name in text for name in ROWS)

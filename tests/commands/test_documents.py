@@ -12,10 +12,8 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.wmt_xml import WMTXMLDataset
 from support.world import ROOT, World
 
-DATA = ROOT.parent / "shared" / "data"
-WMT23 = DATA / "wmt23-ru-en" / "wmttest2023.ru-en.all.xml.gz"
+WMT23 = ROOT.parent / "shared" / "data" / "wmt23-ru-en" / "wmttest2023.ru-en.all.xml.gz"
 IDS = "convert --kbest dev.kbest --docs docs --to first --out /dev/null"
-NUMBERED = "--docs-format numbered-docids"
 
 
 def ids(world: World, options: str = "") -> tuple[list[str], str]:
@@ -58,7 +56,7 @@ def test_other_lines_are_no_table_of_documents(example: str, world: World) -> No
     [
         ("a 1|a 2|b 1|b 2", "--docs-field 1"),
         ("my talk 7|my talk 8|x 1|x 2", "--docs-field 1"),
-        ("a_1|a_2|b_1|b_2", NUMBERED),
+        ("a_1|a_2|b_1|b_2", "--docs-format numbered-docids"),
         ("a 1|a 3|b 1|b 3", None),
         ("a 1|a 1|a 1|a 1", None),
         ("a_1|a_3|b_1|b_3", None),
@@ -260,8 +258,6 @@ def test_a_file_that_is_read_again_warns_once(world: World) -> None:
 
 @pytest.mark.skipif(not WMT23.is_file(), reason="the corpora are not here")
 def test_wmt23_reads_as_sacrebleu_reads_it(world: World, tmp_path: Path) -> None:
-    import gzip
-
     world.write("all.xml", gzip.decompress(WMT23.read_bytes()))
     expected = WMTXMLDataset._unwrap_wmt21_or_later(  # type: ignore[no-untyped-call]
         tmp_path / "all.xml"

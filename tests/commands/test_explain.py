@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from support.world import Folders, World
 
-LM = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 4.0, "lmoov": -0.5}
 LISTS = "--kbest dev.kbest --docs dev.docs --weights lm.json --device cpu --threads 1"
 
 
@@ -30,7 +29,6 @@ CHOICES = [
     choice("b", 0, "she is", "she was", lm=0.25, LM0=1.0),
     choice("b", 2, "no lamp", "lamp", LM0=0.5),
 ]
-
 
 SHE = """\
 document b, sentence 0
@@ -120,7 +118,7 @@ def test_changes_are_runs_of_words(world: World, before: str, after: str, marked
 
 def test_counts_are_those_of_the_output_of_a_decoding(world: World, model_folders: Folders) -> None:
     world.draw()
-    world.weights("lm.json", LM)
+    world.weights("lm.json", {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 4.0, "lmoov": -0.5})
     command = f"decode {LISTS} --lm lm={model_folders['codclm']} --out out --trace t"
     first = world.lines("out") if world.ok(f"{command} --top 1") else []
     world.ok(command)

@@ -98,21 +98,6 @@ def test_other_encodings_are_guessed(text: str, encoding: str, guess: str, world
     assert world.ok(f"{FIRST} --encoding {guess}").out == text
 
 
-@pytest.mark.parametrize(("block", "message"), [
-    (b"ok\nun caf\xe9 noir\n", "list:2: .*found 0xE9 at byte 7 of the line, probably WINDOWS-"),
-    ("字字".encode()[:-1] + b"\n", "list:1: .*found 0xE5 at byte 4 of the line, probably a tr"),
-    (b"a\nb \xed\xa0\xbd\n", "list:2: .*found 0xED at byte 3 of the line, probably an encoded"),
-    (b"a\nbc\0d\n", "list:2: .*found a NUL byte at byte 3 of the line; remove such bytes"),
-    (b"ab\n" * 500 + b"\xff\n", "list:501: "),
-], ids=["western", "damaged", "surrogate", "nul", "late"])  # fmt: skip
-def test_the_first_bad_byte_is_placed_in_its_line(block: bytes, message: str, world: World) -> None:
-    world.write("list", block)
-    run = world.run(FIRST)
-    assert run.exit == 3
-    assert "; " in run.err or message == "list:501: "
-    assert re.search(message, run.err), run.err
-
-
 def test_encodings_that_keep_ascii_are_known_and_others_refused(world: World) -> None:
     world.write("list", "a text\n")
     for name in ("latin-1", "cp1251", "gb18030", "big5", "UTF8"):

@@ -3,7 +3,9 @@
 import itertools
 import json
 import math
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.forked import start
 from support.judge import FAULTS, READ, JudgeStub, opinion, shown
 from support.world import DECODE, EVALUATE, ROOT, TUNE, World
 
@@ -40,11 +43,10 @@ def stub() -> Iterator[JudgeStub]:
 
 def values(world: World) -> list[list[float]]:
     """The feature of each candidate of `k.out`."""
-    lists: dict[str, list[float]] = {}
-    for line in world.lines("k.out"):
-        number, _, features, _ = line.split(" ||| ")
-        lists.setdefault(number, []).append(float(re.findall(r" j= (\S+)", features)[0]))
-    return [*lists.values()]
+    return [
+        [float(re.findall(r" j= (\S+)", features)[0]) for _, features, _ in own]
+        for own in world.lists("k.out").values()
+    ]
 
 
 def judged(world: World, model: str, more: str = "") -> str:
@@ -206,11 +208,11 @@ def test_what_was_answered_before_a_fault_is_not_asked_again(
 
 def test_what_was_answered_before_a_kill_is_not_asked_again(world: World, stub: JudgeStub) -> None:
     stub.seconds = 0.2
-    process = world.start(f"{ASKED} --scorer j=judge:{stub.url()},passes=9,parallel=16")
+    fork = start(f"{ASKED} --scorer j=judge:{stub.url()},passes=9,parallel=16")
     while stub.asked.total() < 60:
         time.sleep(0.02)
-    process.kill()
-    process.communicate()
+    os.kill(fork.process, signal.SIGKILL)
+    fork.wait()
     stub.seconds = 0.0
     time.sleep(0.5)
     judged(world, f"{stub.url()},passes=9,parallel=2")

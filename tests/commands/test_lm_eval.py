@@ -17,8 +17,7 @@ import pytest
 import torch
 from scipy.stats import binomtest
 from support.models import save_models, scores_of_sentences
-from support.words import WORDS
-from support.world import Folders, World
+from support.world import WORDS, Folders, World
 
 from lm.checkpoint import load_model, save_model
 from lm.model import Config, DocumentLM

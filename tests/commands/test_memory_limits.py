@@ -90,11 +90,8 @@ def test_lists_that_do_not_fit_into_what_the_system_leaves_lie_in_files(
     assert not os.listdir("tmp")
 
 
-BARE = re.compile("LM0=.* \\|\\|\\|")
-
-
 @pytest.mark.parametrize(("change", "command"), [
-    (lambda lines: [BARE.sub(" |||", one) for one in lines],
+    (lambda lines: [re.sub("LM0=.* \\|\\|\\|", " |||", one) for one in lines],
         "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe"),
     (lambda lines: lines[:2] + lines[5:], f"{DECODE} --missing source --source dev.src"),
 ], ids=["without features", "with a source line"])  # fmt: skip

@@ -19,7 +19,6 @@ import rerank
 GAP = "0 ||| a b ||| A= -1 B= 2 3 x_y= 1 ||| -4\n0 ||| c ||| A= -2 B= 1 1 ||| -5\n"
 GAP += "3 ||| d ||| A= -3 B= 0 1 ||| -6\n3 ||| e f ||| A= -4 B= 4 1 ||| -7\n"
 ADDED = [f"{t} ||| {text} ||| A= 0 B= 0 0 ||| 0\n" for t, text in ((1, "elle luit"), (2, "le bar"))]
-WHOLE = GAP.replace("3 |||", f"{''.join(ADDED)}3 |||", 1)
 SOURCE = "--missing source --source dev.src"
 GIVEN = "--docs dev.docs"
 
@@ -28,7 +27,7 @@ GIVEN = "--docs dev.docs"
 def gap(world: World) -> World:
     """Lists without hypotheses of the second and third sentence, and with the source line there."""
     world.write("gap", GAP)
-    world.write("whole", WHOLE)
+    world.write("whole", GAP.replace("3 |||", f"{''.join(ADDED)}3 |||", 1))
     world.write("qe", "1\n2\n3\n4\n")
     world.write("qe.whole", "1\n2\n0\n0\n3\n4\n")
     world.weights("w.json", {"A": 1.0, "B": [0.5, -0.5], "qe": 1.0})

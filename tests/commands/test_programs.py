@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import signal
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.forked import start
 from support.programs import ESTIMATOR, NAMED
 from support.world import DECODE, TUNE, World
 
@@ -56,11 +58,8 @@ def test_a_document_scores_the_sum_of_its_windows(window: int, world: World) -> 
     world.write("dev.docs", "evening\n" * 4)
     world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nqe= 1\n")
     found = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi -v")
-    lists: dict[int, list[str]] = {}
-    for line in world.lines("dev.kbest"):
-        number, text, *_ = line.split(" ||| ")
-        lists.setdefault(int(number), []).append(text)
-    sources, texts = world.lines("dev.src"), [*lists.values()]
+    sources = world.lines("dev.src")
+    texts = [[text for text, *_ in own] for own in world.lists().values()]
 
     def total(path: tuple[str, ...]) -> int:
         starts = [max(0, t - window + 1) for t in range(4)]
@@ -142,20 +141,20 @@ def test_weights_state_the_program_its_version_and_the_digest(world: World) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_no_program_is_left_behind_by_a_run_that_is_stopped(number: int, world: World) -> None:
-    start = "import os, subprocess, sys, time\nsubprocess.Popen(['sleep', '99'])\n"
+    begin = "import os, subprocess, sys, time\nsubprocess.Popen(['sleep', '99'])\n"
     loop = "for n, line in enumerate(sys.stdin):\n"
     loop += "  n < 3 or (open('pid', 'w').write(str(os.getpid())), os.rename('pid', 'there'))\n"
     loop += "  n < 3 or time.sleep(99)\n  print(1 if line.strip() else '', flush=True)\n"
-    world.write("qe.py", f"{start}{NAMED}\n{loop}")
-    process = world.start(f"{ASKED} --scorer qe={QE},batch=1")
+    world.write("qe.py", f"{begin}{NAMED}\n{loop}")
+    fork = start(f"{ASKED} --scorer qe={QE},batch=1")
     for _ in range(1200):
         if (world.folder / "there").exists():
             break
         time.sleep(0.05)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, b"Traceback" in err) == (75, False), err
-    assert b"finished work kept in the cache" in err
+    os.kill(fork.process, number)
+    found = fork.wait()
+    assert (found.exit, "Traceback" in found.err) == (75, False), found.err
+    assert "finished work kept in the cache" in found.err
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, group, *_ = stat.read_text().rpartition(")")[2].split()
@@ -188,9 +187,10 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
     assert "9 from the cache" in world.ok(f"{command} --metric m={m} --source dev.src").err
     assert asked(world) == []
     values = [
-        -sum(w not in world.lines("dev.ref")[int(number)].split() for w in text.split())
-        + len(world.lines("dev.src")[int(number)]) / 100
-        for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest"))
+        -sum(w not in world.lines("dev.ref")[t].split() for w in text.split())
+        + len(world.lines("dev.src")[t]) / 100
+        for t, own in world.lists().items()
+        for text, *_ in own
     ]
     world.write("m.txt", [f"{value!r}" for value in values])
     world.ok(f"{command} --metric m=m.txt")
@@ -237,11 +237,10 @@ def test_a_program_s_utility_is_that_of_the_same_numbers_in_a_file(world: World)
     code = ESTIMATOR.replace('len(item.get("source", "")) - len({*words}) ** 2', f"3 - {utility}")
     world.write("u.py", logged(code))
     program = f"command:{sys.executable} -IS u.py"
-    lists: dict[str, list[str]] = {}
-    for number, text, *_ in (line.split(" ||| ") for line in world.lines("dev.kbest")):
-        lists.setdefault(number, []).append(text)
-    arrays: dict[str, Any] = {t: np.array([[3.0 - abs(len(a) - len(b)) for b in own] for a in own])
-              for t, own in lists.items()}  # fmt: skip
+    arrays: dict[str, Any] = {
+        str(t): np.array([[3.0 - abs(len(a) - len(b)) for b, *_ in own] for a, *_ in own])
+        for t, own in world.lists().items()
+    }
     np.savez(world.folder / "given.npz", **arrays)
     by_file = world.ok([*DECODE.split(), "--search", "mbr:spread=0.5,utility=file:given.npz"])
     for more, files in ((",source=no", []), ("", ["--source", "dev.src"])):

@@ -13,8 +13,7 @@ from html.parser import HTMLParser
 
 import pytest
 from sacrebleu.metrics.chrf import CHRF
-from support.words import WORDS
-from support.world import World
+from support.world import WORDS, World
 
 from rerank.metrics.significance import Gain, answer
 from rerank.metrics.significance import verdict as verdict_of
@@ -100,11 +99,6 @@ def page(world: World, options: str = "") -> Page:
     return Page(world.ok(f"{REPORT} {options}").out)
 
 
-def visible(text: str) -> str:
-    """Invisible characters of the hostile texts as code points."""
-    return re.sub("[\u202e\u200b\u00ad]", lambda found: f"‹U+{ord(found[0]):04X}›", text)
-
-
 def test_hostile_texts_stand_in_the_page_as_texts(traced: World) -> None:
     first, *others = traced.lines("t")
     lines = [f"rerank {what} '</pre><script>PWNED</script>'" for what in ("decode", "tune-mert")]
@@ -114,8 +108,8 @@ def test_hostile_texts_stand_in_the_page_as_texts(traced: World) -> None:
     traced.ok(f"{REPORT} --weights w.json --out page.html {title}")
     found = Page(traced.text("page.html"))
     text = "\0".join(found.texts)
-    for hostile in HOSTILE:
-        assert visible(hostile) in text
+    for hostile in HOSTILE:  # invisible characters are shown as code points
+        assert re.sub("[\u202e\u200b\u00ad]", lambda x: f"‹U+{ord(x[0]):04X}›", hostile) in text
     assert "49" not in "".join(one for one in found.texts if "7*7" in one)
     assert len(found.of("script")) == 1
     assert not found.of("img")
@@ -279,19 +273,13 @@ def test_without_references_the_page_says_what_changed(traced: World) -> None:
 
 
 def test_sentences_have_their_gains_in_chrf(traced: World) -> None:
-    shown = [
-        (document["id"], one)
-        for document in traced.ok(f"{REPORT} --format json").json["documents"]
-        for one in document["shown"]
-    ]
-    metric = CHRF()
-    for _, one in shown:
-        score = [
-            metric.sentence_score(one[key], [one["reference"]]).score
-            for key in ("baseline", "chosen")
-        ]
-        assert one["chrf"] == pytest.approx(score[1] - score[0])
-    worse = sum(one["chrf"] < 0 for _, one in shown)
+    documents = traced.ok(f"{REPORT} --format json").json["documents"]
+    shown = [one for document in documents for one in document["shown"]]
+    for one in shown:
+        reference = [one["reference"]]
+        base, ours = (CHRF().sentence_score(one[x], reference) for x in ("baseline", "chosen"))
+        assert one["chrf"] == pytest.approx(ours.score - base.score)
+    worse = sum(one["chrf"] < 0 for one in shown)
     assert traced.ok(REPORT).out.count('<article class="harmed"') == worse + 3  # three are examples
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
-from support.packages import install
 from support.tuned import (
     FROM_START,
     LISTS,
@@ -24,12 +23,15 @@ from support.tuned import (
     dense,
     first_candidates,
     kept,
+    lines_of,
     made,
+    mark_references,
     rounds,
 )
-from support.world import WORDS, Folders, Outcome, World, without_command
+from support.world import WORDS, Folders, World, without_command
 
 PLAIN = f"{FROM_START} --select none --shrink 0"
+every_algorithm = pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 
 
 def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
@@ -139,7 +141,7 @@ def plant(world: World, labels: str) -> None:
 
 
 @pytest.mark.parametrize("select", ["none", "cv"])
-@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+@every_algorithm
 def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: str) -> None:
     plant(world, "A= {} B= {} C= {}")
     world.ok(TUNE, "--select", select, "--algorithm", algorithm)
@@ -149,7 +151,7 @@ def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: 
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])
-@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+@every_algorithm
 def test_fixed_scores_settle_the_scale(world: World, algorithm: str, size: float) -> None:
     """Two thirds of what is planted are fixed: the weight of the other feature fits in."""
     plant(world, "fixed= {fixed} C= {2}")
@@ -159,7 +161,7 @@ def test_fixed_scores_settle_the_scale(world: World, algorithm: str, size: float
     assert dense(world)["C"][0] == pytest.approx(-size, rel=0.5 if algorithm == "mert" else 0.2)
 
 
-@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+@every_algorithm
 def test_a_feature_in_other_units_has_the_weight_in_other_units(
     drawn: World, algorithm: str
 ) -> None:
@@ -208,11 +210,10 @@ BOXES = [
     {"LM0": (-np.inf, 0.7), "TM0_1": (0.2, 0.3)},
     {"TM0_0": (0.25, 0.25)},
 ]
-OTHER_GOAL = "--objective chrf"
 
 
 @pytest.mark.parametrize("box", BOXES, ids=["boxed", "half open", "a point"])
-@pytest.mark.parametrize("sources", ["", OTHER_GOAL, PAIRS], ids=["alone", "chrF", "pairs"])
+@pytest.mark.parametrize("sources", ["", "--objective chrf", PAIRS], ids=["alone", "chrF", "pairs"])
 def test_weights_stay_within_their_ranges_and_gain(
     drawn: World, sources: str, box: dict[str, tuple[float, float]]
 ) -> None:
@@ -308,18 +309,14 @@ def test_threads_change_no_byte_but_their_number(drawn: World, options: str) -> 
 def slope(world: World, alpha: float, scored: str) -> tuple[float, float]:
     """First two derivatives of the log-likelihood of each list's best candidates, at a scale."""
     metric = BLEU(tokenize="none", effective_order=True)
-    lists: dict[int, list[tuple[float, float]]] = {}
-    for line in world.lines(scored):
-        t, text, _, total = line.split(" ||| ")
-        score = metric.sentence_score(text, [world.lines("dev.ref")[int(t)]]).score
-        lists.setdefault(int(t), []).append((score, float(total)))
     first = second = 0.0
-    for own in lists.values():
-        best, totals = max(own)[0], np.array([total for _, total in own])
-        if best > min(own)[0]:
+    for t, own in world.lists(scored).items():
+        reference, totals = world.lines("dev.ref")[t], np.array([float(row[-1]) for row in own])
+        scores = np.array([metric.sentence_score(text, [reference]).score for text, *_ in own])
+        if scores.max() > scores.min():
             powers = np.exp(alpha * (totals - totals.max()))
             p = powers / powers.sum()
-            first += float(np.mean([total for score, total in own if score == best]) - p @ totals)
+            first += float(totals[scores == scores.max()].mean() - p @ totals)
             second -= float(p @ totals**2 - (p @ totals) ** 2)
     return first, second
 
@@ -341,26 +338,17 @@ def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sou
 
 
 NO_ALPHA = {
-    "highest": ({"same": 1.0}, "the best candidates score highest, at any scale"),
-    "lowest": ({"same": -1.0}, "the best candidates do not score above the others"),
+    "highest": (1.0, "the best candidates score highest, at any scale"),
+    "lowest": (-1.0, "the best candidates do not score above the others"),
 }
 
 
 @pytest.mark.parametrize("case", NO_ALPHA)
 def test_without_a_most_likely_scale_none_is_written(drawn: World, case: str) -> None:
-    """The references are the first candidates, and a feature says whether one is."""
-    start, message = NO_ALPHA[case]
-    first = first_candidates(drawn)
-    rows = [line.split(" ||| ") for line in drawn.lines("dev.kbest")]
-    drawn.write(
-        "dev.kbest",
-        [f"{t} ||| {text} ||| same= {float(text == first[int(t)])} ||| 0" for t, text, *_ in rows],
-    )
-    drawn.write("dev.ref", [text or "it" for text in first])
-    drawn.weights("start.json", start)
-    found = drawn.ok(
-        FROM_START, "--select", "none", *(["--range", "same=:0"] if start["same"] < 0 else [])
-    )
+    weight, message = NO_ALPHA[case]
+    mark_references(drawn, weight)
+    ranges = ["--range", "same=:0"] if weight < 0 else []
+    found = drawn.ok(f"{FROM_START} --select none --features same", *ranges)
     assert drawn.json("out.json")["alpha"] is None
     assert f"no alpha is fitted: {message}" in found.err
     assert "alpha_error" not in made(drawn)
@@ -404,10 +392,6 @@ def test_a_plot_changes_no_weight(world: World) -> None:
 
 
 # Lists that tell little
-NO_FOLDS = ("--select", "none")
-TUNERS = ("mert", "pro", "expected-bleu")
-
-
 def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None:
     content = [one.replace(" LM0=", " C0= 7 LM0=") for one in drawn.lines("dev.kbest")]
     drawn.write("dev.kbest", content)
@@ -415,13 +399,13 @@ def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None
     for select in ("none", "cv"):
         found = drawn.ok(FROM_START, "--shrink", 0, "--select", select)
         assert found.err.count("constant feature, whose weight stays as given: C0") == 1
-    drawn.ok(FROM_START, "--shrink", 0, "--select", "none")
+    drawn.ok(PLAIN)
     assert dense(drawn)["C0"][0] == pytest.approx(0.25)
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
     drawn.weights("start.json", {"C0": 2.0})
-    drawn.ok(FROM_START, *NO_FOLDS)
+    drawn.ok(f"{FROM_START} --select none")
     alone = without_command(drawn.content("out.json"))
-    drawn.ok(FROM_START, *NO_FOLDS, "--shrink", 0)  # by default a start has a price of leaving it
+    drawn.ok(PLAIN)  # by default a start has a price of leaving it
     assert without_command(drawn.content("out.json")) == alone
 
 
@@ -432,7 +416,7 @@ def test_features_that_are_equal_are_named(drawn: World) -> None:
     assert "only the sum of their weights counts: X0 = LM0" in found.err
 
 
-@pytest.mark.parametrize("algorithm", TUNERS)
+@every_algorithm
 def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> None:
     drawn.write("dev.ref", ["unheard"] * 15)
     for select in ("none", "cv"):
@@ -443,7 +427,7 @@ def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> 
 
 
 # Memory
-@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+@every_algorithm
 def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algorithm: str) -> None:
     """Arrays of 64 KiB go to files: the process is larger than the memory it may take."""
     draw_long_lists(world, 16, 300)
@@ -561,13 +545,6 @@ def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
 
 
 # Held-out documents and replicates
-def of_documents(world: World, lines: list[str], names: list[str]) -> Any:
-    """sacrebleu's score of the lines of some documents."""
-    rows = zip(world.lines("dev.docs"), lines, world.lines("dev.ref"), strict=True)
-    texts = [(text, reference) for name, text, reference in rows if name in names]
-    return bleu(*zip(*texts, strict=True)).score
-
-
 def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World) -> None:
     found = drawn.ok(PLAIN, *PAIRS.split(), "--hold-out", 0.4, "--seed", 3)
     held = made(drawn)["held_out"]
@@ -575,13 +552,16 @@ def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World) -
     output = decoded(drawn, *PAIRS.split())
     begin = decoded(drawn, *PAIRS.split(), "--default-weight", 0, weights="start.json")
     expected = {
-        "first candidates": of_documents(drawn, first_candidates(drawn), held["documents"]),
-        "start weights": of_documents(drawn, begin, held["documents"]),
-        "tuned weights": of_documents(drawn, output, held["documents"]),
+        name: lines_of(drawn, lines, held["documents"]).score("bleu")
+        for name, lines in (
+            ("first candidates", first_candidates(drawn)),
+            ("start weights", begin),
+            ("tuned weights", output),
+        )
     }
     assert held["bleu"] == held["objective"] == expected
-    rest = [name for name in ("x", "y", "z", "w") if name not in held["documents"]]
-    assert made(drawn)["bleu"] == of_documents(drawn, output, rest)
+    rest = {*"xyzw"} - {*held["documents"]}
+    assert made(drawn)["bleu"] == lines_of(drawn, output, rest).score("bleu")
     start, end = expected["start weights"], expected["tuned weights"]
     change = "fell" if end < start else "rose" if end > start else "stayed"
     told = f"; held-out BLEU {change}: start weights {start:.2f}, tuned weights {end:.2f}"
@@ -631,119 +611,3 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(dr
     assert found == pytest.approx(mean / norm, rel=1e-9)
     deviations = np.std(weights, axis=0, ddof=1) / norm
     assert [*spread.values()] == pytest.approx(deviations, rel=1e-9, abs=1e-12)
-
-
-# Runs that were stopped
-def draw_separable(world: World) -> list[str]:
-    """Lists to which no alpha can be fitted, so that --strict ends a run after its searches.
-
-    Returns the references, which are the first candidates.
-    """
-    world.draw(2, "vvwwxxyyzz", ())
-    rows = [line.split(" ||| ") for line in world.lines("dev.kbest")]
-    first = first_candidates(world)
-    world.write("dev.ref", first)
-    lines = [
-        f"{t} ||| {text} ||| same= {float(text == first[int(t)])} {rest} ||| 0"
-        for t, text, rest, _ in rows
-    ]
-    world.write("dev.kbest", lines)
-    world.weights("start.json", {"same": 1.0})
-    return first
-
-
-KEPT = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
-SEARCHED = [PAIRS, "--algorithm pro", "--replicates 2 --select none"]
-
-
-@pytest.mark.parametrize("options", SEARCHED)
-def test_searches_of_a_failed_run_are_kept_for_the_next(world: World, options: str) -> None:
-    first = draw_separable(world)
-    command = f"{FROM_START} --features same,TM0 --length-ratio free {options}"
-    plain = world.ok(command, RERANK_CACHE="one")
-    assert not KEPT.search(plain.err)
-    written = world.content("out.json")
-    (world.folder / "out.json").unlink()
-    assert world.run(command, "--strict", RERANK_CACHE="two").exit == 3
-    assert not (world.folder / "out.json").exists()
-    if "pro" not in options:
-        other = world.ok(command, "--length-ratio", 0.9, RERANK_CACHE="two")
-        assert not KEPT.search(other.err)
-    world.write("dev.ref", ["the lamp is lit", *first[1:]])
-    folds = [] if "--select none" in options else ["1"]  # the first document is left out of one
-    assert KEPT.findall(world.ok(command, RERANK_CACHE="two").err) == folds
-    world.write("dev.ref", first)
-    again = world.ok(command, RERANK_CACHE="two")
-    assert KEPT.search(again.err)
-    assert world.content("out.json") == written
-    assert not KEPT.search(world.ok(command, RERANK_CACHE="two").err)
-
-
-METRIC = """
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from rerank.metrics import SentenceMetric
-
-def worth(word, *, of):
-    return of.get(word, 0.0)
-
-@dataclass
-class Worth(SentenceMetric):
-    name = "worth"
-    of: Callable = partial(worth, of={"lamp": LAMP, "light": 1.0})
-    parts: object = PARTS
-
-    def score(self, hypothesis, references):
-        return sum(map(self.of, hypothesis.split()))
-"""
-
-
-def test_searches_are_kept_by_metric_values(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--strict ends the first run after its searches: without a match no alpha can be fitted."""
-    world.draw(2, "vvwwxxyyzz", ())
-    world.write("dev.ref", ["unheard"] * 10)
-    command = f"{PLAIN} --objective worth"
-    allowed = "repeated-line unexplained-difference unlike-lines other-language characters-as-words"
-    strict = ["--strict", *(f"--allow={kind}" for kind in allowed.split())]
-
-    def run(lamp: float, parts: str = "()", *options: str) -> Outcome:
-        folder = world.folder / f"version{len(list(world.folder.iterdir()))}"
-        folder.mkdir()
-        source = METRIC.replace("LAMP", str(lamp)).replace("PARTS", parts)
-        install(folder, monkeypatch, source, {"metrics": {"worth": "Worth"}})
-        return world.run(command, *options)
-
-    assert run(2.0, "()", *strict).exit == 3
-    other = run(-2.0)
-    assert (other.exit, KEPT.search(other.err)) == (0, None)
-    assert KEPT.search(run(2.0).err)
-    assert run(2.0, "frozenset()", *strict).exit == 3
-    unknown = run(2.0, "frozenset()")
-    assert (unknown.exit, KEPT.search(unknown.err)) == (0, None)
-
-
-INTERRUPTING = """
-import signal, threading
-from rerank.metrics import SentenceMetric
-
-class Interrupting(SentenceMetric):
-    name, once = "interrupting", threading.Lock()  # a second signal would come after the command
-
-    def score(self, hypothesis, references):
-        return float(len(hypothesis))
-
-    def scores(self, summed):
-        in_thread = threading.current_thread() is not threading.main_thread()
-        if in_thread and self.once.acquire(blocking=False):
-            signal.raise_signal(signal.SIGINT)
-        return super().scores(summed)
-"""
-
-
-def test_a_signal_ends_a_search_in_threads(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(drawn.folder, monkeypatch, INTERRUPTING, {"metrics": {"mine": "Interrupting"}})
-    found = drawn.run(PLAIN, "--objective", "mine", "--threads", 2)
-    assert found.exit == 130
-    assert "Traceback" not in found.err
-    assert not (drawn.folder / "out.json").exists()

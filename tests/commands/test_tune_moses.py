@@ -5,6 +5,7 @@ Truth: sacrebleu's counts, choices in plain Python, and `tune-mert` on the lists
 
 import gzip
 import re
+from itertools import count
 
 import numpy as np
 import pytest
@@ -32,22 +33,16 @@ def extracted(world: World) -> World:
     """Drawn lists, and the extractor's files of them; each third hypothesis has tag_x."""
     world.draw(11, "abcdefghijkl", ())
     references = world.lines("dev.ref")
-    lists: dict[int, list[tuple[str, str]]] = {}
-    for n, line in enumerate(world.lines("dev.kbest")):
-        t, text, values, _ = line.split(" ||| ")
-        own = sacrebleu.corpus_bleu([text], [[references[int(t)]]], tokenize="none", force=True)
-        pairs = [count for both in zip(own.counts, own.totals, strict=True) for count in both]
-        dense = values.replace("LM0= ", "").replace("TM0= ", "")
-        counts = " ".join(map(str, [*pairs, own.ref_len]))
-        lists.setdefault(int(t), []).append((f"{dense}{' tag_x=1' * (n % 3 == 0)}", counts))
-    features, scores = [], []
-    for sentence, rows in lists.items():
-        n = len(rows)
-        features += [
-            f"FEATURES_TXT_BEGIN_0 {sentence} {n} 3 LM0_0 TM0_0 TM0_1 ",
-            *(f for f, _ in rows),
-        ]
-        scores += [f"SCORES_TXT_BEGIN_0 {sentence} {n} 9 BLEU", *(f"{s} " for _, s in rows)]
+    features, scores, number = list[str](), list[str](), count()
+    for t, candidates in world.lists().items():
+        features.append(f"FEATURES_TXT_BEGIN_0 {t} {len(candidates)} 3 LM0_0 TM0_0 TM0_1 ")
+        scores.append(f"SCORES_TXT_BEGIN_0 {t} {len(candidates)} 9 BLEU")
+        for text, values, _ in candidates:
+            own = sacrebleu.corpus_bleu([text], [[references[t]]], tokenize="none", force=True)
+            pairs = [count for both in zip(own.counts, own.totals, strict=True) for count in both]
+            dense = values.replace("LM0= ", "").replace("TM0= ", "")
+            features.append(f"{dense}{' tag_x=1' * (next(number) % 3 == 0)}")
+            scores.append(f"{' '.join(map(str, [*pairs, own.ref_len]))} ")
         features.append("FEATURES_TXT_END_0")
         scores.append("SCORES_TXT_END_0")
     world.write("features.dat", features)

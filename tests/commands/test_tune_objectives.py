@@ -39,7 +39,6 @@ OBJECTIVES = {
     "dear": Objective({"ter": 1.0}, length="keep", price=200.0),
     "bleu, ratio": Objective({"bleu": 2.0}, length=1.1, price=9.0),
 }
-every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def small(world: World) -> World:
     return world
 
 
-@every_objective
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> None:
     objective = OBJECTIVES[name]
     found = drawn.ok(FREE, *PAIRS.split(), *objective.options)
@@ -118,11 +117,11 @@ def test_numbers_of_another_tool_are_maximised(small: World) -> None:
 # Prices
 def cosine(world: World, weights: list[float]) -> float:
     """Of weights with the start weights that are not 0, in units of deviations within lists."""
-    lists: dict[str, list[list[float]]] = {}
-    for line in world.lines("dev.kbest"):
-        t, _, features, _ = line.split(" ||| ")
-        lists.setdefault(t, []).append([float(v) for v in re.findall(r" (-?[\d.]+)", features)])
-    rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists.values()])
+    lists = [
+        [[float(v) for v in re.findall(r" (-?[\d.]+)", features)] for _, features, _ in own]
+        for own in world.lists().values()
+    ]
+    rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists])
     start = np.array(columns(world, "start.json"))
     scale = np.sqrt((rows**2).sum(axis=0)) * (start != 0)
     a, b = scale * start, scale * weights

@@ -27,13 +27,12 @@ class Lists:
 
     def __init__(self, world: World, kbest: str = "dev.kbest") -> None:
         self.docs, self.references = world.lines("dev.docs"), world.lines("dev.ref")
-        self.texts: list[list[str]] = [[] for _ in self.docs]
-        self.features: list[Any] = [[] for _ in self.docs]
-        for line in world.lines(kbest):
-            t, text, features, _ = line.split(" ||| ")
-            self.texts[int(t)].append(text)
-            self.features[int(t)].append([float(v) for v in re.findall(r" (-?[\d.e-]+)", features)])
-        self.features = [np.array(own) for own in self.features]
+        lists = world.lists(kbest).values()
+        self.texts = [[text for text, *_ in own] for own in lists]
+        self.features: list[Any] = [
+            np.array([[float(v) for v in re.findall(r" (-?[\d.e-]+)", row)] for _, row, _ in own])
+            for own in lists
+        ]
 
     def chosen(self, weights: Sequence[float] | Floats) -> list[str]:
         """The first of the best candidates of each sentence."""
@@ -356,9 +355,9 @@ def test_where_the_scale_is_settled_the_way_is_a_straight_line(world: World) -> 
 def quality(world: World) -> Floats:
     """Sentence BLEU of each candidate."""
     references = world.lines("dev.ref")
-    rows = [line.split(" ||| ") for line in world.lines("dev.kbest")]
-    scores = [sacrebleu.sentence_bleu(text, [references[int(t)]]).score for t, text, *_ in rows]
-    return np.array(scores)
+    score = sacrebleu.sentence_bleu
+    lists = world.lists().items()
+    return np.array([score(text, [references[t]]).score for t, own in lists for text, *_ in own])
 
 
 def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
@@ -445,8 +444,7 @@ def lists_of_starts(world: World) -> tuple[Lists, list[str], dict[str, list[list
     """The lists of the systems, labels of their features, and outputs of each start by system."""
     world.ok(f"score {OF_SYSTEMS} --agreement --out lists.kbest -q")
     lists = Lists(world, "lists.kbest")
-    _, _, features, _ = world.lines("lists.kbest")[0].split(" ||| ")
-    labels = re.findall(r"(\w+)=", features)
+    labels = re.findall(r"(\w+)=", world.lists("lists.kbest")[0][0][1])
     alone = [np.array([label == own for label in labels], float) for own in SYSTEM_FEATURES]
     added = {"consensus": "consensusdocbleu", "agreement": "agreement", "": ""}
     outputs = {

@@ -52,30 +52,9 @@ def test_requests_of_one_round_arrive_as_one_call_also_those_of_parts_of_sums() 
     assert calls == rounds
 
 
-# Faults
-FINE = Unary([np.zeros(2), np.zeros(2)])
-NAN, INF = (Unary([np.zeros(2), np.array([0, value])]) for value in (np.nan, np.inf))
-
-
-@pytest.mark.parametrize(
-    ("bad", "part"),
-    [(NAN, None), (WeightedSum([(0, NAN), (1, FINE), (2, INF)]), 2)],
-    ids=["found by the search", "found by the sum"],
-)
-def test_a_fault_names_the_problem_and_place(bad: DocumentProblem, part: int | None) -> None:
-    summed = WeightedSum([(1, FINE), (1, FINE), (1, FINE)])
-    problems = [Unary([]), Unary([np.zeros(2)]), summed, FINE, bad, FINE]
-    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1") as caught:
-        run_batch(problems, [beam.steps(problem, width=2) for problem in problems])
-    fault = caught.value
-    assert (fault.position, fault.sentence, fault.candidate, fault.part) == (4, 1, 1, part)
-    with pytest.raises(ScoreError) as alone:
-        beam(bad, width=2)
-    assert (alone.value.position, str(alone.value)) == (None, str(fault))
-
-
 def test_of_several_faults_the_one_of_the_earliest_sentence_is_reported() -> None:
-    problems = [NAN, Unary([np.array([np.nan])])]
+    """That one fault has its problem and place: test_search, test_weighted_sum, test_reversal."""
+    problems = [Unary([np.zeros(2), np.array([0, np.nan])]), Unary([np.array([np.nan])])]
     with pytest.raises(ScoreError, match=r"^sentence 0, ") as caught:
         run_batch(problems, list(map(greedy.steps, problems)))
     assert caught.value.position == 1

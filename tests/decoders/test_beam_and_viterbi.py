@@ -132,7 +132,6 @@ def test_invalid_scores_are_refused_by_sentence_even_where_no_path_would_go() ->
 
 # One hypothesis for each candidate: the best, drawn, or the mean
 RNG = rng(0)  # where nothing is drawn
-every_merge = pytest.mark.parametrize("merge", ["max", "sample", "mean"])
 
 
 class Recurrent(DocumentProblem):
@@ -214,7 +213,7 @@ def test_drawn_hypotheses_follow_their_weights_at_scale_alpha() -> None:
     assert chi2(paths, probabilities(without_last, 1.5)) < CHI2_999[2]
 
 
-@every_merge
+@pytest.mark.parametrize("merge", ["max", "sample", "mean"])
 def test_any_merge_leaves_the_only_path_and_first_candidates(merge: str) -> None:
     only = Unary([np.array([-0.5])] * 300)
     assert survivors(only, rng=rng(), merge=merge, alpha=1.0) == Path((0,) * 300, -150.0)

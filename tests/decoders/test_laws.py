@@ -47,12 +47,10 @@ def best(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
     return exhaustive(problem, n_best=n_best)
 
 
-def moved(path: Path) -> Path:
-    return Path(path.choices, path.score + 0.5)
-
-
 BROKEN: dict[str, tuple[Callable[[list[Path], int], list[Path]], dict[str, Any]]] = {
-    "a score is not that of its path": (lambda found, n: [*map(moved, found[:n])], {}),
+    "a score is not that of its path": (
+        lambda found, n: [Path(path.choices, path.score + 0.5) for path in found[:n]], {},
+    ),
     "too few or too many paths": (lambda found, n: found[: n + 1], {}),
     "a path is listed twice": (lambda found, n: found[:1] * n, {}),
     "not in the order of the rule of ties": (lambda found, n: found[:n][::-1], {}),

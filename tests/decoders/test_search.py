@@ -39,7 +39,6 @@ from decoders.viterbi import exhaustive
 
 UNARY, PAIRS = (build((5,) * 6, 11) for build in (unary, pairs))
 SECOND, TABLE = (build((3,) * 5, 11) for build in (second, unbounded))
-every_decoder = pytest.mark.parametrize("name", DECODERS)
 
 
 def found_by(name: str, problems: Sequence[DocumentProblem]) -> list[SearchResult]:
@@ -167,7 +166,7 @@ def test_decoding_all_chooses_a_decoder_for_each() -> None:
     assert found_by("auto", []) == []
 
 
-@every_decoder
+@pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("order", [0, 1, 2, None])
 def test_a_fault_names_sentence_candidate_and_among_many_problems_the_problem(
     name: str, order: int | None

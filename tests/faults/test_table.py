@@ -18,7 +18,6 @@ TABLES = sorted(path.stem for path in (Path(__file__).parent / "rows").glob("*.p
 FAULTS: list[Fault] = [
     row for name in TABLES for row in import_module(f"faults.rows.{name}").FAULTS
 ]
-every_fault = pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 
 
 def change(world: World, changes: Changes, before: dict[str, bytes]) -> None:
@@ -50,7 +49,7 @@ def run(world: World, fault: Fault, *options: str, command: str = "") -> Outcome
     return world.run(words, *options, stdin=fault.stdin, **fault.environment)
 
 
-@every_fault
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_a_fault_has_place_and_cure_and_changes_no_file(fault: Fault, world: World) -> None:
     lay_out(world, fault)
     before = world.files()

@@ -1,6 +1,6 @@
 """Outputs of every command in every format, on one small world, compared whole.
 
-Where the values come from is the subject of `test_origins.py`. After a wanted change,
+Where the values come from: `test_origins.py`. After a wanted change,
 `GOLDEN=write pytest tests/golden` writes the outputs again; a new command or format needs a line in
 `support.golden.CASES`.
 """

@@ -31,17 +31,12 @@ COUNTS = {  # metric: hypothesis, reference, (matches, items of the hypothesis, 
 }
 
 
-def rows(name: str, hypothesis: str, *references: str) -> list[int]:
-    found = METRICS[name]()
-    lines = [reference.encode() for reference in references]
-    return list(found.statistics([[hypothesis.encode()]], [lines])[0].tolist())
-
-
 @pytest.mark.parametrize(("name", "ours", "theirs", "counts"), COUNTS.values(), ids=COUNTS)
 def test_items_are_classes_and_counted_as_by_hand(
     name: str, ours: str, theirs: str, counts: tuple[int, int, int]
 ) -> None:
-    assert rows(name, ours, theirs) == [*counts]
+    rows = METRICS[name]().statistics([[ours.encode()]], [[theirs.encode()]])
+    assert rows.tolist() == [[*counts]]
 
 
 def test_repetitions_are_content_words_that_an_earlier_sentence_has() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.models import entered
+from support.models import entered, nll_one_by_one
 from support.scalar import models as scalar
-from support.scalar.ji import Document, Scores
+from support.scalar.ji import Document
 from support.scalar.models import CELLS, SIDE, V
 from torch import Tensor
 
 from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS
-from lm.corpus import Corpus, PackedBatch, segments
+from lm.corpus import Corpus, segments
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.scoring import ScoringEngine, after
@@ -156,27 +156,13 @@ def float64() -> Iterator[None]:
         yield
 
 
-@torch.no_grad()
-def training_scores(model: DocumentLM, document: Document) -> Scores:
-    """log p of the words and of `</s>` of each sentence, read alone."""
-    text, context, found = corpus([document]), model.context.start(1), []
-    for t in range(len(document)):
-        batch = PackedBatch.of(text, np.array([t]))
-        context = entered(model, text, context, t)
-        sentences = model.unroll(batch, context)
-        nll = model.head.nll(model.features(sentences, context), batch.targets)
-        found.append((-nll).tolist())
-        context = model.context.advance(context, model.context.summary(sentences))
-    return found
-
-
 @every_case
 def test_training_has_the_scalar_numbers(name: str, shape: Shape, others: dict[str, Any]) -> None:
     model = model_of(name, shape, others).double()
     with float64():
-        found = training_scores(model, DOCUMENT)
+        found = nll_one_by_one(model, corpus([DOCUMENT]))
     for own, true in zip(found, scalar.scores(model, DOCUMENT), strict=True):
-        assert own == pytest.approx(true, rel=0, abs=1e-10)
+        assert (-own).tolist() == pytest.approx(true, rel=0, abs=1e-10)
 
 
 @every_case

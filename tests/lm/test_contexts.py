@@ -27,8 +27,6 @@ from lm.recurrences import few_rows
 from lm.sentences import Rows
 from lm.zoo import ZOO
 
-TEXT = [[3, 4, 3], [], [5], [6, 4]]
-
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
@@ -91,7 +89,7 @@ def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradient
 def test_attention_over_bags_in_parts_is_attention_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = composed(ContextWindow(BagAttention, 3), InputSum)
     query, rows = torch.randn(7, 8), torch.zeros(7, dtype=torch.long)
-    contexts = context_after(model, TEXT)
+    contexts = context_after(model, [[3, 4, 3], [], [5], [6, 4]])
     whole = model.context.word_values(model.context.prepared(contexts), rows, query)
     assert not torch.allclose(whole[0], whole[1])
     monkeypatch.setattr("lm.contexts.attention.MOST_ENTRIES", 1)

@@ -17,16 +17,13 @@ from lm.laws import DOCUMENT, last_score, tiny_model, with_side
 from lm.scoring import ScoringEngine
 from lm.zoo import ZOO
 
-Text = list[list[int]]
 
 # Orders of the sentences of a document
-
-
 def rng(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def texts_of(document: Text, orders: Any) -> list[tuple[tuple[int, ...], ...]]:
+def texts_of(document: list[list[int]], orders: Any) -> list[tuple[tuple[int, ...], ...]]:
     return [tuple(tuple(document[i]) for i in order) for order in orders.tolist()]
 
 

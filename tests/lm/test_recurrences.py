@@ -16,20 +16,10 @@ from lm.recurrences import OneHotHTanh, few_rows, gated
 from lm.recurrences.gated import CIFG, LSTM
 
 KINDS = {name: load(part) for name, part in RECURRENCES.items()}
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-
-
-def cell_of(kind: Any, inputs: int, layers: int = 1) -> Any:
-    """A cell of four units, its vectors not zero."""
-    torch.manual_seed(3)
-    cell = kind(inputs, 4, layers)
-    for vector in (own for own in cell.parameters() if own.ndim == 1):
-        torch.nn.init.normal_(vector)
-    return cell
 
 
 @pytest.mark.parametrize(("layers", "compiled"), [(1, True), (2, True), (2, False)])
-@every_kind
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_unrolled_states_and_gradients_are_those_of_single_steps(
     kind: Any, layers: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,7 +28,10 @@ def test_unrolled_states_and_gradients_are_those_of_single_steps(
     compiled: whether the loops of a few rows are those of `lm.recurrences.few_rows`.
     """
     monkeypatch.setattr(few_rows, "MOST", 20 if compiled else 19)  # five rows of four units
-    cell = cell_of(kind, 5, layers)
+    torch.manual_seed(3)
+    cell = kind(5, 4, layers)
+    for vector in (own for own in cell.parameters() if own.ndim == 1):
+        torch.nn.init.normal_(vector)
     sizes = (5, 4, 3, 3, 1, 1)
     inputs, n = torch.randn(sum(sizes), 5), len(cell.start(1))
     start, direction = torch.randn(n, 5, 4), torch.randn(n, sum(sizes), 4)

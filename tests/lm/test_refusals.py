@@ -67,16 +67,12 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     (model("dclm-bilingual", source_words=2), "3 to 2,147,483,647 words, not 2"),
     (model("hlstm", thought=0), "1 to 65,536 numbers, not 0"),
     # choices that a composition leaves no room for
-    (model(fusion="input"), "'rnnlm' has no context, found the fusion 'input'"),
     (model("ccdclm", fusion="initial"), "needs a context that carries a recurrent"),
-    (model("codclm", attention=8), "'codclm' has no attention, found a size 8 of it"),
     (model("rnnslm", recurrence="htanh"), "a recurrence of its own, found 'htanh'; leave that out"),
     (model("rnnslm", tied=True), "has untied embeddings, found tied ones"),
     (model("rnnslm", embed=5), "expected as many columns as hidden units, found 5 and 4"),
     (model("rnnslm", hash_size=8), "expected a hash size of at least 9"),
-    (model("hrnnlm", encoder="cnn"), "'hrnnlm' has no choice of a sentence encoder, found 'cnn'"),
     (model("dclm-bilingual"), "'dclm-bilingual' needs side information: source"),
-    (model("codclm", source_words=7), "found a vocabulary of 7 words of theirs; leave"),
     (lambda: DocumentLM.without_memory(Config("rnnlm", (1 << 24) + 1, 2, 2, head="hashed",
         hash_size=1 << 25)), "at most 16777216 words, found 16777217"),
     # parts

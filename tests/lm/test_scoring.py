@@ -1,6 +1,9 @@
-"""Scores of tries against the definition: one candidate, one word at a time."""
+"""What the engine computes and whose fault it is when it cannot; tries against their prefixes.
 
-from collections.abc import Sequence
+Scores against the definition, word by word, are in `tests/agreement/test_models.py`; in smaller
+batches in `tests/runs/test_memory.py`.
+"""
+
 from typing import Any
 
 import numpy as np
@@ -8,21 +11,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.models import config_of, enlarged, without_padding
+from support.models import config_of, enlarged
 
 from lm.backend import HELD, Backend
-from lm.laws import context_after, read_by_words
+from lm.laws import context_after
 from lm.model import DocumentLM
 from lm.scoring import LogProbError, ScoringEngine, after, independent
 from lm.sentences import Rows
 from lm.trie import Candidates, Forest, build
-from lm.vocabulary import END, START
+from lm.vocabulary import START
 
 V = 23
 Lists = list[list[list[int]]]
-
-
-FORMS = ("rnnlm", "codclm", "ccdclm", "dam", "dclm", "hrnnlm", "hrnnlm-lin", "rnnslm", "hlstm")
 
 
 def model_of(name: str, head: str | None = None, **shape: Any) -> DocumentLM:
@@ -31,64 +31,16 @@ def model_of(name: str, head: str | None = None, **shape: Any) -> DocumentLM:
     return enlarged(DocumentLM(config)).eval()
 
 
-@torch.no_grad()
-def sentence_score(model: DocumentLM, words: Sequence[int], context: Rows) -> tuple[float, Rows]:
-    """Score of the words and `</s>`, word by word, and the context after the sentence."""
-    read = read_by_words(model, words, context)
-    scores = model.head.score(model.features(read, context), torch.tensor([*words, END]))
-    return float(scores.double().sum()), model.context.advance(context, model.context.summary(read))
-
-
-@torch.no_grad()
-def alone(engine: ScoringEngine, candidates: list[list[int]], contexts: Rows) -> tuple[Any, Rows]:
-    """`after` of one list."""
-    return after(engine, [(Candidates.of([candidates]), contexts)])[0]
-
-
-def drawn(seed: int, *sizes: int, longest: int = 8) -> Lists:
-    """Lists of so many candidates each."""
-    rng = np.random.default_rng(seed)
-    return [
-        [rng.integers(3, V, rng.integers(0, longest)).tolist() for _ in range(k)] for k in sizes
-    ]
-
-
-def random_contexts(model: DocumentLM, n: int) -> Rows:
-    """Contexts after two sentences of chance words each."""
-    words = np.random.default_rng(n).integers(3, V, (n, 2, 4)).tolist()
-    return Rows.cat([context_after(model, document) for document in words])
-
-
-@pytest.mark.parametrize(("held", "deterministic"), [(1, False), (200, True)])
-@pytest.mark.parametrize("name", FORMS)
-def test_requests_together_score_as_each_word_by_word_however_much_fits(
-    name: str, held: int, deterministic: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, lists = model_of(name), drawn(3, 3, 1, 5, longest=6)
-    contexts = [random_contexts(model, n) for n in (2, 3, 1)]
-    monkeypatch.setitem(HELD, "cpu", held)
-    engine = ScoringEngine.of(model, Backend(deterministic=deterministic))
-    requests = [(Candidates.of([k]), c) for k, c in zip(lists, contexts, strict=True)]
-    for (scores, summaries), k, rows in zip(after(engine, requests), lists, contexts, strict=True):
-        for n, row in enumerate(scores):
-            context = rows.take(slice(n, n + 1))
-            for i, words in enumerate(k):
-                expected, then = sentence_score(model, words, context)
-                assert row[i] == pytest.approx(expected, abs=1e-4)
-                own = summaries.take(slice(n * len(k) + i, n * len(k) + i + 1))
-                ours = without_padding(model.context.advance(context, own))
-                torch.testing.assert_close(ours, without_padding(then), atol=1e-5, rtol=1e-4)
-    assert after(engine, []) == []
-
-
 @pytest.mark.parametrize(
     ("name", "passes"), [("dclm", 1), ("dclm-two-sentence", 1), ("ccdclm", 5), ("rlm-bow-ef-2", 5)]
 )
 def test_contexts_that_add_to_the_logits_share_one_pass(name: str, passes: int) -> None:
     engine = ScoringEngine.of(model_of(name))
-    alone(engine, [[3, 4], [3, 5, 6]], random_contexts(engine.model, 5))
+    contexts = Rows.cat([context_after(engine.model, [[n], [5, n]]) for n in range(3, 8)])
+    after(engine, [(Candidates.of([[[3, 4], [3, 5, 6]]]), contexts)])
     assert engine.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
     assert engine.counts.seconds > 0
+    assert after(engine, []) == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +89,6 @@ def test_two_threads_that_work_ahead_score_as_one_does(monkeypatch: pytest.Monke
 
 # Tries against prefixes written out
 candidate = st.lists(st.sampled_from([0, 3, 4, 5, 9_999]), max_size=4)
-any_lists = st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4)
 
 
 def prefix(forest: Forest, node: int) -> tuple[int, tuple[int, ...]]:
@@ -149,16 +100,11 @@ def prefix(forest: Forest, node: int) -> tuple[int, tuple[int, ...]]:
     return node, tuple(reversed(words))
 
 
-def own_roots(lists: Lists) -> Forest:
-    """A trie for each list."""
-    roots = np.repeat(np.arange(len(lists)), [len(k_best) for k_best in lists])
-    return build(Candidates.of(lists), np.arange(len(roots)), roots, len(lists))
-
-
-@given(any_lists, st.integers(0, 99))
+@given(st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4), st.integers(0, 99))
 def test_nodes_are_distinct_prefixes_level_by_level(lists: Lists, seed: int) -> None:
     """And sums along paths are those of each candidate's words and its end, −∞ included."""
-    forest = own_roots(lists)
+    roots = np.repeat(np.arange(len(lists)), [len(k_best) for k_best in lists])
+    forest = build(Candidates.of(lists), np.arange(len(roots)), roots, len(lists))
     written = [(t, tuple(words)) for t, k_best in enumerate(lists) for words in k_best]
     found = [prefix(forest, node) for node in range(len(forest))]
     expected = {(t, words[:n]) for t, words in written for n in range(len(words) + 1)}

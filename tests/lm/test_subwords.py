@@ -17,15 +17,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from support.models import beside, config_of
+from support.models import beside, config_of, nll_one_by_one
 
-from lm.corpus import PackedBatch, intern, renumber
+from lm.corpus import intern, renumber
 from lm.evaluation import perplexity
 from lm.folders import ModelError, read_vocabulary, write_vocabulary
 from lm.model import DocumentLM
 from lm.ngrams import FALLBACK, KneserNey, count_ngrams
 from lm.ngrams.arpa import PIECES, ArpaError, arpa, read_arpa
-from lm.reading import entered, read_on
 from lm.subwords import SEGMENTATIONS, Scores, SubwordError, SubwordVocabulary, learn, read_pieces
 from lm.training.settings import Settings
 from lm.training.trainer import Trainer
@@ -43,7 +42,6 @@ SCORES = {
     "é": -4.0,
 }
 OF_SCORES = Scores(SCORES, 3, min(SCORES.values()))
-
 
 TEXT = Counter({b"the": 9, b"lamp": 5, b"lamps": 3, b"lit": 4, b"is": 7, b"it": 6, b"\xc3\xa9t": 1})
 words_of_text = st.text(min_size=1).filter(
@@ -244,17 +242,8 @@ def test_every_model_learns_pieces_and_scores_a_document_as_its_single_sentences
     if not model.causal:  # sentences are given later ones
         assert np.isfinite(perplexity(model, corpus).nats)
         return
-    found, total = perplexity(model.eval(), corpus), 0.0
-    with torch.no_grad():
-        for begin, end in pairwise(corpus.documents.tolist()):
-            context = model.context.start(1)
-            for s in range(begin, end):
-                sentence = np.array([s])
-                given = entered(model, corpus, sentence, context)
-                batch = PackedBatch.of(corpus, sentence, given.device)
-                features = model.features(model.unroll(batch, given), given)
-                total += float(model.head.nll(features, batch.targets).double().sum())
-                context = read_on(model, corpus, sentence, context)
+    found = perplexity(model.eval(), corpus)
+    total = sum(float(nll.double().sum()) for nll in nll_one_by_one(model, corpus))
     assert found.nats == pytest.approx(total, rel=1e-5)
     assert found.words == int(sum(len(line.split()) for line in SPOKEN))
 

@@ -20,7 +20,6 @@ from support.world import ROOT, World
 PAGES = ("docs/TEN-MINUTES.md", "docs/moses-lists.md", "docs/plug-in.md", "adapters/README.md")
 BLOCK = re.compile(r"```(sh|python|toml)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
-
 Jobs = list[subprocess.Popen[bytes]]
 
 

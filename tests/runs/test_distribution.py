@@ -53,10 +53,7 @@ def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, draw
 @pytest.mark.parametrize(("model", "total"), [("rnnlm", 2), ("codclm", 3), ("ccdclm", 7)])
 def test_documents_are_dealt_by_cost_dearest_first(model: str, total: int, drawn: World) -> None:
     """Graham's rule; a document costs its words, at order 1 after each candidate before."""
-    lists: dict[int, list[int]] = {}
-    for line in drawn.lines("dev.kbest"):
-        number, text, *_ = line.split(" ||| ")
-        lists.setdefault(int(number), []).append(len(text.split()) + 1)
+    lists = {t: [len(x.split()) + 1 for x, *_ in own] for t, own in drawn.lists().items()}
     ids = drawn.lines("dev.docs")
     bounds = [0, *(n for n, (a, b) in enumerate(pairwise(ids), 1) if a != b), len(ids)]
     costs = []

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from support import causal
 from support.forked import STOPPING, start, stopped
+from support.packages import install
 from support.runs import DOCUMENTS, MODELS, STOPPED, decoding, recalled, shards, taken, tuning
-from support.world import World
+from support.texts import TRAIN, with_texts
+from support.tuned import FROM_START, PAIRS, mark_references
+from support.world import Outcome, World
 
 from lm.causal import CausalEngine
-
-every_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda one: one.name)
 
 
 # Stopped
@@ -65,7 +66,7 @@ def test_a_transformer_scores_nothing_twice(drawn: World, monkeypatch: pytest.Mo
     assert done + sum(sizes) == whole + sizes[0]  # with which each run checks its engine
 
 
-@every_signal
+@pytest.mark.parametrize("number", STOPPING, ids=lambda one: one.name)
 def test_a_run_stopped_with_nothing_kept_says_so(number: signal.Signals, drawn: World) -> None:
     before = drawn.files()
     with stopped(number, 1):
@@ -95,18 +96,107 @@ def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
     assert (shards() != []) == (model is not None)
 
 
+# Searches for weights
+KEPT = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
+
+
+@pytest.mark.parametrize("options", [PAIRS, "--algorithm pro", "--replicates 2 --select none"])
+def test_searches_of_a_failed_run_are_kept_for_the_next(world: World, options: str) -> None:
+    """No alpha can be fitted to the lists, so that --strict ends a run after its searches."""
+    world.draw(2, "vvwwxxyyzz", ())
+    first = mark_references(world, 1.0)
+    command = f"{FROM_START} --features same,TM0 --length-ratio free {options}"
+    plain = world.ok(command, RERANK_CACHE="one")
+    assert not KEPT.search(plain.err)
+    written = world.content("out.json")
+    (world.folder / "out.json").unlink()
+    assert world.run(command, "--strict", RERANK_CACHE="two").exit == 3
+    assert not (world.folder / "out.json").exists()
+    if "pro" not in options:
+        other = world.ok(command, "--length-ratio", 0.9, RERANK_CACHE="two")
+        assert not KEPT.search(other.err)
+    world.write("dev.ref", ["the lamp is lit", *first[1:]])
+    folds = [] if "--select none" in options else ["1"]  # the first document is left out of one
+    assert KEPT.findall(world.ok(command, RERANK_CACHE="two").err) == folds
+    world.write("dev.ref", first)
+    again = world.ok(command, RERANK_CACHE="two")
+    assert KEPT.search(again.err)
+    assert world.content("out.json") == written
+    assert not KEPT.search(world.ok(command, RERANK_CACHE="two").err)
+
+
+METRIC = """
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from rerank.metrics import SentenceMetric
+
+def worth(word, *, of):
+    return of.get(word, 0.0)
+
+@dataclass
+class Worth(SentenceMetric):
+    name = "worth"
+    of: Callable = partial(worth, of={"lamp": LAMP, "light": 1.0})
+    parts: object = PARTS
+
+    def score(self, hypothesis, references):
+        return sum(map(self.of, hypothesis.split()))
+"""
+
+
+def test_searches_are_kept_by_metric_values(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--strict ends the first run after its searches: without a match no alpha can be fitted."""
+    world.draw(2, "vvwwxxyyzz", ())
+    world.write("dev.ref", ["unheard"] * 10)
+    command = f"{FROM_START} --select none --shrink 0 --objective worth"
+    allowed = "repeated-line unexplained-difference unlike-lines other-language characters-as-words"
+    strict = ["--strict", *(f"--allow={kind}" for kind in allowed.split())]
+
+    def run(lamp: float, parts: str = "()", *options: str) -> Outcome:
+        folder = world.folder / f"version{len(list(world.folder.iterdir()))}"
+        folder.mkdir()
+        source = METRIC.replace("LAMP", str(lamp)).replace("PARTS", parts)
+        install(folder, monkeypatch, source, {"metrics": {"worth": "Worth"}})
+        return world.run(command, *options)
+
+    assert run(2.0, "()", *strict).exit == 3
+    other = run(-2.0)
+    assert (other.exit, KEPT.search(other.err)) == (0, None)
+    assert KEPT.search(run(2.0).err)
+    assert run(2.0, "frozenset()", *strict).exit == 3
+    unknown = run(2.0, "frozenset()")
+    assert (unknown.exit, KEPT.search(unknown.err)) == (0, None)
+
+
+INTERRUPTING = """
+import signal, threading
+from rerank.metrics import SentenceMetric
+
+class Interrupting(SentenceMetric):
+    name, once = "interrupting", threading.Lock()  # a second signal would come after the command
+
+    def score(self, hypothesis, references):
+        return float(len(hypothesis))
+
+    def scores(self, summed):
+        in_thread = threading.current_thread() is not threading.main_thread()
+        if in_thread and self.once.acquire(blocking=False):
+            signal.raise_signal(signal.SIGINT)
+        return super().scores(summed)
+"""
+
+
+def test_a_signal_ends_a_search_in_threads(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(drawn.folder, monkeypatch, INTERRUPTING, {"metrics": {"mine": "Interrupting"}})
+    found = drawn.run(f"{FROM_START} --select none --objective mine --threads 2")
+    assert found.exit == 130
+    assert "Traceback" not in found.err
+    assert not (drawn.folder / "out.json").exists()
+
+
 # Training
-TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 4 --epochs 2"
-TRAIN += " --learning-rate 0.05 --out lm --precision float32 --device cpu"
-
-
-def texts(world: World) -> None:
-    """Fifty documents to train on, ten to validate on."""
-    world.draw(documents="".join(chr(65 + n) * 3 for n in range(50)), gaps=())
-    lines = world.lines("dev.ref")
-    for name, part in (("train.txt", lines[:120]), ("valid.txt", lines[120:])):
-        groups = [part[n : n + 3] for n in range(0, len(part), 3)]
-        world.write(name, "\n\n".join("\n".join(group) for group in groups) + "\n")
+TWICE = f"{TRAIN} --epochs 2"
 
 
 def folder(world: World, name: str = "lm") -> dict[str, bytes]:
@@ -123,8 +213,8 @@ def folder(world: World, name: str = "lm") -> dict[str, bytes]:
 def test_a_training_that_is_stopped_goes_on_as_if_it_had_not_been(
     options: str, writes: tuple[int, int], world: World
 ) -> None:
-    texts(world)
-    command = f"{TRAIN} {options} --curve curve.tsv"
+    with_texts(world)
+    command = f"{TWICE} {options} --curve curve.tsv"
     world.ok(command)
     expected, curve = folder(world), world.text("curve.tsv")
     for name in world.files():
@@ -147,8 +237,8 @@ def untimed(curve: str) -> list[list[str]]:
 
 
 def test_a_finished_training_that_is_resumed_stays_as_it_is(world: World) -> None:
-    texts(world)
-    command = f"{TRAIN} --model codclm --resume"
+    with_texts(world)
+    command = f"{TWICE} --model codclm --resume"
     world.write("lm/resume/left", "")  # of a run that was killed before its first state was whole
     world.ok(command)  # there was nothing to resume: a new run
     before = folder(world)
@@ -162,14 +252,14 @@ def test_a_finished_training_that_is_resumed_stays_as_it_is(world: World) -> Non
         ("--hidden 7", "hidden was 8, is 7"),
         ("--epochs 9", "epochs was 2, is 9"),
         ("--head self-normalised", "head was None, is self-normalised"),
-        ("--train valid.txt", "training text was"),
+        ("--train valid.txt", "vocabulary was 12, is 10; training text was"),
     ],
 )
 def test_another_training_is_not_resumed(change: str, told: str, world: World) -> None:
-    texts(world)
+    with_texts(world)
     with stopped(signal.SIGTERM, 3):
-        assert world.run(TRAIN, "--model", "codclm").exit == 75
-    refused = world.refused(TRAIN, "--model", "codclm", *change.split(), "--resume", exit=3)
+        assert world.run(TWICE, "--model", "codclm").exit == 75
+    refused = world.refused(TWICE, "--model", "codclm", *change.split(), "--resume", exit=3)
     assert f"the interrupted run was another one: {told}" in refused
 
 

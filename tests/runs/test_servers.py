@@ -1,11 +1,14 @@
 """Scores of a language model behind a server: how it is asked, and what is kept."""
 
 import json
+import os
+import signal
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.forked import start
 from support.server import KEY, STUB, log_prob
 from support.world import World
 
@@ -46,9 +49,9 @@ def test_what_was_answered_before_a_fault_is_kept(world: World) -> None:
 @pytest.mark.parametrize("killed", [False, True])
 def test_no_text_is_paid_twice(world: World, search: str, killed: bool) -> None:
     """In a run that goes on after a fault, or a kill, but those that were in flight."""
-    texts = [[f"{t} {k}" for k in range(4)] for t in range(24)]
+    texts = [[f"{t} {k}" for k in range(4)] for t in range(16)]
     world.write("k", [f"{t} ||| {x} ||| F= 0 ||| 0" for t, of in enumerate(texts) for x in of])
-    world.write("d", [t // 8 for t in range(24)])
+    world.write("d", [t // 8 for t in range(16)])
     world.write("w", "g= 1\n")
     fault, more = "slow" if killed else "first-40", ",sentences=1" * (search == "viterbi")
     command = f"decode --kbest k --docs d --weights w --default-weight 0 --out - --search {search}"
@@ -62,11 +65,11 @@ def test_no_text_is_paid_twice(world: World, search: str, killed: bool) -> None:
 
     STUB.asked.clear()
     if killed:
-        process = world.start(run(fault))
+        fork = start(run(fault))
         while STUB.asked.total() < 10:
             time.sleep(0.01)
-        process.kill()
-        process.communicate()
+        os.kill(fork.process, signal.SIGKILL)
+        fork.wait()
     else:
         assert "answered 403" in world.run(run(fault)).err
     first = paid()

@@ -101,9 +101,9 @@ def test_a_request_ends_in_time_however_its_answer_drips(drip: str, pause: float
     with listening(script) as (url, _):
         began = time.monotonic()
         url = url.replace("http", "https") if drip == "handshake" else url
-        with pytest.raises(ServerError, match=r"^gave no answer in 0.5 s; add ,timeout=SECONDS"):
-            next(asked(url, seconds=0.5))
-        assert 0.4 < time.monotonic() - began < 1.5
+        with pytest.raises(ServerError, match=r"^gave no answer in 0.25 s; add ,timeout=SECONDS"):
+            next(asked(url, seconds=0.25))
+        assert 0.2 < time.monotonic() - began < 1.5
 
 
 def test_an_answer_is_read_up_to_its_limit() -> None:
@@ -167,8 +167,7 @@ def test_a_generator_that_is_closed_ends_at_once() -> None:
         assert len(came) <= 3
 
 
-@pytest.mark.parametrize("status", ["429 wait", "503 wait"])
-@pytest.mark.parametrize("dated", [False, True])
+@pytest.mark.parametrize(("status", "dated"), [("429 wait", False), ("503 wait", True)])
 def test_all_threads_wait_as_long_as_one_is_told(status: str, dated: bool) -> None:
     told: list[float] = []
 
@@ -221,11 +220,6 @@ ECHOES = {
 }
 
 
-def hidden(message: str) -> bool:
-    """Whether no part of the key is left that another could use."""
-    return not any(part in message.lower() for part in ("sk/", "sk%", "012", "789", "u0073"))
-
-
 @pytest.mark.parametrize("echo", ECHOES)
 @pytest.mark.parametrize("place", ["body", "json", "reason", "line", "encoding", "read"])
 def test_a_key_stands_in_no_message(place: str, echo: str) -> None:
@@ -251,8 +245,9 @@ def test_a_key_stands_in_no_message(place: str, echo: str) -> None:
     with listening(script) as (url, _), pytest.raises(ServerError) as fault:
         next(asked(url, key=KEY, read=read))
     assert f"Authorization: Bearer {KEY}".encode() in sent[0]
-    assert hidden(str(fault.value)), str(fault.value)
-    assert re.search(r"\*\*\*|x{20}", str(fault.value))
+    told = str(fault.value)
+    assert not re.search("(?i)sk/|sk%|012|789|u0073", told), told  # parts that others could use
+    assert re.search(r"\*\*\*|x{20}", told)
     assert fault.value.__cause__ is None
 
 

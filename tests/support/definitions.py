@@ -38,9 +38,10 @@ def definition(
 
     def total(features: Tensor, text: str, before: Texts) -> float:
         """Sum over the words and `</s>`, mixed with the cache of the texts before."""
-        words = torch.tensor([*ids(text), END])
         head = model.head
-        plain = -head.nll(features, words) if head.normalised else head.score(features, words)
+        words = torch.tensor([*ids(text), *[END] * head.predicts_end])
+        rows = features[: len(words)]
+        plain = -head.nll(rows, words) if head.normalised else head.score(rows, words)
         cached = Counter(word for one in before for word in ids(one) if word != UNKNOWN)
         if not (share and cached):
             return float(plain.double().sum())

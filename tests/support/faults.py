@@ -10,7 +10,6 @@ import os
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from support.world import CHECK, DECODE, TUNE, World
@@ -229,18 +228,14 @@ def both(*changes: Change) -> Change:
     return change
 
 
-# Models and caches
-def drawn_model(world: World, seed: int = 1) -> None:
-    world.model("codclm", "model", seed)
-
-
+# Models
 def strange_tensor(world: World) -> None:
     """A model with a tensor whose name holds control characters."""
     import torch
 
     from lm.checkpoint import read_tensors, write_tensors
 
-    drawn_model(world)
+    world.model("codclm", "model")
     path = world.folder / "model/config.json"
     content, tensors = read_tensors(path)
     write_tensors(path, "weights", {**tensors, "\x1b[31mname\x9b\u202e": torch.zeros(1)}, content)
@@ -249,18 +244,3 @@ def strange_tensor(world: World) -> None:
 def model_of_pipes(world: World) -> None:
     os.mkdir(world.folder / "model")
     os.mkfifo(world.folder / "model/config.json")
-
-
-def cached(change: Change = bytes, seed: int = 1) -> Callable[[World], None]:
-    """The cache after a drawn model has scored the sound list; then its files are changed."""
-
-    def made(world: World) -> None:
-        drawn_model(world)
-        world.ok(LM)
-        paths = [*Path(os.environ["RERANK_CACHE"]).glob("*/*.scores")]
-        assert paths
-        for path in paths:
-            path.write_bytes(change(path.read_bytes()))
-        drawn_model(world, seed)
-
-    return made

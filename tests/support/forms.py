@@ -1,6 +1,7 @@
 """The sound list in other formats, and changes of it there."""
 
 import json
+from collections.abc import Iterator
 from itertools import groupby
 
 from support.faults import Change, Changes, both
@@ -8,15 +9,16 @@ from support.faults import Change, Changes, both
 KBEST, DOCS, REF, SOURCE, WEIGHTS = "dev.kbest", "dev.docs", "dev.ref", "dev.src", "w.ini"
 
 
-def _columns(one: str) -> list[str]:
-    return [column.strip() for column in one.split("|||")]
+def _lists(old: bytes) -> Iterator[tuple[str, Iterator[list[str]]]]:
+    """Number of each sentence of a Moses list, and columns of its candidates."""
+    rows = [[x.strip() for x in one.split("|||")] for one in old.decode().splitlines()]
+    return groupby(rows, key=lambda row: row[0])
 
 
 def as_jsonl(old: bytes) -> bytes:
     """A Moses list of the sound features as JSON lines."""
-    rows = [_columns(one) for one in old.decode().splitlines()]
     lines = []
-    for sentence, group in groupby(rows, key=lambda row: row[0]):
+    for sentence, group in _lists(old):
         candidates = []
         for _, text, features, total in group:
             lm, tm0, tm1, wp = (float(token) for token in features.split() if token[-1] != "=")
@@ -28,9 +30,8 @@ def as_jsonl(old: bytes) -> bytes:
 
 def as_sockeye(old: bytes) -> bytes:
     """A Moses list as Sockeye's JSON."""
-    rows = [_columns(one) for one in old.decode().splitlines()]
     lines = []
-    for _, group in groupby(rows, key=lambda row: row[0]):
+    for _, group in _lists(old):
         found = list(group)
         one = {
             "sentence_id": found[0][0],
@@ -45,8 +46,7 @@ def as_sockeye(old: bytes) -> bytes:
 def as_fairseq(old: bytes) -> bytes:
     """A Moses list as output of fairseq-generate."""
     lines = []
-    rows = [_columns(one) for one in old.decode().splitlines()]
-    for sentence, group in groupby(rows, key=lambda row: row[0]):
+    for sentence, group in _lists(old):
         lines.append(f"S-{sentence}\tsource {sentence}")
         for _, text, _, total in group:
             lines += [f"H-{sentence}\t{total}\t{text}", f"P-{sentence}\t-0.5 {total}"]

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from support import seq2seq
 from support.models import config_of
-from support.words import WORDS
-from support.world import World
+from support.world import WORDS, World
 
 from lm.checkpoint import save_model
 from lm.model import DocumentLM
@@ -24,7 +23,6 @@ from lm.vocabulary import Vocabulary
 
 DOCUMENTS, GAP = "aabbccddeeffgghhiijjkkll", 5
 WEIGHTS = {"LM0": [0.5], "TM0": [0.25, 0.125], "pair": [1.5]}
-LM_WEIGHTS = {"LM0": [0.125], "TM0": [0.0, 0.0], "lm": [2.0], "lmoov": [-0.5]}
 ARPA = """\
 \\data\\
 ngram 1=7
@@ -80,7 +78,7 @@ def fill(world: World, models: Path) -> None:
     shutil.copytree(models, world.folder, dirs_exist_ok=True)
     world.draw(5, DOCUMENTS, (GAP,))
     world.weights("w.json", WEIGHTS)
-    world.weights("lm.json", LM_WEIGHTS)
+    world.weights("lm.json", {"LM0": [0.125], "TM0": [0.0, 0.0], "lm": [2.0], "lmoov": [-0.5]})
     world.write("bigram.arpa", ARPA)
     world.write("text", TEXT)
     names = ("context", "right", "wrong", "phenomenon")
@@ -161,7 +159,6 @@ class Case:
 
 LISTS_OF = "--kbest dev.kbest --docs dev.docs"
 PAIRS = f"{LISTS_OF} --pair-scores pair=dev.pairs --weights w.json"
-DECODED = ("out.txt", "out.json", "out.trace", "out.kbest")
 DECODE = f"decode {PAIRS} --out out.txt --summary out.json --trace out.trace --kbest-out out.kbest"
 FIRST = "first --kbest dev.kbest --docs dev.docs --out base.txt"
 TUNED = "--starts 2 --select none"
@@ -223,7 +220,7 @@ CASES = (
         "--out tuned.json",
         files=("tuned.json",),
     ),
-    Case(DECODE, files=DECODED),
+    Case(DECODE, files=("out.txt", "out.json", "out.trace", "out.kbest")),
     Case(
         f"evaluate --docs dev.docs --ref dev.ref --kbest dev.kbest --baseline base.txt out.txt "
         f"{SCORES} --detokenize en",

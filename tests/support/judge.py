@@ -83,7 +83,7 @@ class JudgeStub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: Counter[str] = Counter()
         self.lock, self.until, self.seconds, self.unread = threading.Lock(), 0, 0.0, ""
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 
     def handle_error(self, *args: Any) -> None:
         """Nothing: a client may leave."""

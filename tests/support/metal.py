@@ -94,7 +94,8 @@ def computed(func: Any, args: Sequence[Any], named: Named, missing: str) -> Any:
     if on_metal or any(isinstance(one, MetalTensor) for one in leaves):
         args, named = tree_map(_held, (tuple(args), dict(named)))
     found = func(*args, **named)
-    return tree_map(_on_metal, found) if on_metal else found
+    made = lambda one: MetalTensor(one) if isinstance(one, Tensor) else one  # noqa: E731
+    return tree_map(made, found) if on_metal else found
 
 
 def _held(value: Any) -> Any:
@@ -102,7 +103,3 @@ def _held(value: Any) -> Any:
     if type(value) is Tensor and value.is_meta:
         return torch.zeros(value.shape, dtype=value.dtype)
     return value.held if isinstance(value, MetalTensor) else value
-
-
-def _on_metal(value: Any) -> Any:
-    return MetalTensor(value) if isinstance(value, Tensor) else value

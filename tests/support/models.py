@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from lm.checkpoint import load_model, save_model
 from lm.composition import Zoo, fact, load
-from lm.corpus import Corpus, segments
+from lm.corpus import Corpus, PackedBatch, segments
 from lm.folders import SavedModel
 from lm.model import Config, DocumentLM, options_of
 from lm.reading import read
@@ -90,6 +91,21 @@ def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
         return context
     side = text.side_rows(kinds, np.array([s]), context.device)
     return model.context.enter(context, model.context.encoded(side))
+
+
+@torch.no_grad()
+def nll_one_by_one(model: DocumentLM, text: Corpus) -> list[Tensor]:
+    """−log p of the words and of `</s>` of each sentence, read alone after those before it."""
+    found = []
+    for first, stop in pairwise(text.documents.tolist()):
+        context = model.context.start(1)
+        for s in range(first, stop):
+            context = entered(model, text, context, s)
+            batch = PackedBatch.of(text, np.array([s]))
+            read = model.unroll(batch, context)
+            found.append(model.head.nll(model.features(read, context), batch.targets))
+            context = model.context.advance(context, model.context.summary(read))
+    return found
 
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:

@@ -30,8 +30,6 @@ def rng(seed: int = 1) -> np.random.Generator:
 
 
 # Problems of every kind, drawn: of given lengths, from a seed, normal scores or of given values
-
-
 def unary(lengths: Sequence[int], seed: int, values: Values = None) -> Unary:
     return Unary(random_problem(0, lengths, rng(seed), values).tables)
 

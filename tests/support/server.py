@@ -21,7 +21,6 @@ REQUEST = {
     "model": "toy", "prompt": "", "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0,
 }  # fmt: skip
 
-
 _TOKENS = {"wrong": "token_id:7", "surrogate": "\ud800", "shows-key": "x" * 55 + KEY}
 _NUMBERS = {"nan": math.nan, "huge": math.inf, "true": True, "false": False, "named": KEY}
 _BODIES: dict[str, Callable[[bytes], bytes]] = {

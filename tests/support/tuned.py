@@ -45,10 +45,7 @@ def bleu(lines: Sequence[str], *references: Sequence[str], tokenize: str = "none
 
 def first_candidates(world: World) -> list[str]:
     """The first candidate of every sentence; empty where there is none."""
-    first: dict[int, str] = {}
-    for line in world.lines("dev.kbest"):
-        t, text, *_ = line.split(" ||| ")
-        first.setdefault(int(t), text)
+    first = {t: own[0][0] for t, own in world.lists().items()}
     return [first.get(t, "") for t in range(len(world.lines("dev.docs")))]
 
 
@@ -164,12 +161,11 @@ def every_choice(world: World, names: Sequence[str], most: float = math.pi) -> l
     most: largest angle between the weights and the first feature's axis
     """
     lists: dict[int, list[tuple[str, tuple[float, float]]]] = {}
-    for line in world.lines("dev.kbest"):
-        t, text, features, _ = line.split(" ||| ")
-        values = dict(re.findall(r"(\w+)= (-?[\d.]+)", features))
-        lists.setdefault(int(t), []).append(
-            (text, (float(values[names[0]]), float(values[names[1]])))
-        )
+    for t, candidates in world.lists().items():
+        for text, features, _ in candidates:
+            values = dict(re.findall(r"(\w+)= (-?[\d.]+)", features))
+            both = float(values[names[0]]), float(values[names[1]])
+            lists.setdefault(t, []).append((text, both))
     angles = {0.0, most, 2 * math.pi - most}
     for own in lists.values():
         for (_, a), (_, b) in combinations(own, 2):
@@ -193,3 +189,20 @@ def two_features(world: World, change: Callable[[str], str] = lambda line: line)
     lines = world.lines("dev.kbest")
     world.write("dev.kbest", [change(re.sub(r"(TM0= \S+) \S+", r"\1", line)) for line in lines])
     world.weights("start.json", {"LM0": 0.5, "TM0": 0.5})
+
+
+def mark_references(world: World, weight: float) -> list[str]:
+    """Make the first candidates the references, and a feature `same` say which ones these are.
+
+    Returns the references; the start gives the feature this weight.
+    """
+    first = first_candidates(world)
+    lines = [
+        f"{t} ||| {text} ||| same= {float(text == first[t])} {features} ||| 0"
+        for t, own in world.lists().items()
+        for text, features, _ in own
+    ]
+    world.write("dev.kbest", lines)
+    world.write("dev.ref", [text or "it" for text in first])
+    world.weights("start.json", {"same": weight})
+    return first

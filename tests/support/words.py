@@ -1,8 +1,6 @@
-"""The words of made-up texts: all that the tiny language models of `conftest.py` know."""
+"""The distance of two texts in words."""
 
 from collections.abc import Sequence
-
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 
 
 def edit_distance(words: Sequence[str], others: Sequence[str]) -> int:

@@ -158,6 +158,14 @@ class World:
         assert rest == "", f"{name} ends without a line end"
         return lines
 
+    def lists(self, name: str = "dev.kbest") -> dict[int, list[list[str]]]:
+        """Columns of the candidates of each sentence, without its number, from lines of Moses."""
+        found: dict[int, list[list[str]]] = {}
+        for line in self.lines(name):
+            number, *columns = line.split(" ||| ")
+            found.setdefault(int(number), []).append(columns)
+        return found
+
     def json(self, name: str) -> Any:
         return json.loads(self.content(name))
 

@@ -1,11 +1,10 @@
 """Faults of models, searches, caches and devices."""
 
-from support.faults import (LM, RESTORED, Changes, Fault, Model, cached, edited, model_of_pipes, strange_tensor, table)
+from support.faults import (LM, RESTORED, Changes, Fault, Model, edited, model_of_pipes, strange_tensor, table)
 from support.world import DECODE, TUNE
 
 M: Changes = {"model": Model("codclm")}
 CONFIG, ESCAPED = "model/config.json", r"!\x1b|\x9b|\u202e"
-DAMAGED = ("warning: 2 x damaged score cache shard, computed again, first at", "!from the cache")
 GIGABYTES, STRANGE = "expected RERANK_CACHE_GB to be a positive number of gigabytes, found 'lots'", "\x1b[31mdigest\x9b\u202e"
 FAULTS = [
     Fault("56-control-characters-in-a-label", DECODE, (ESCAPED, r"there are: LM0, TM0, \\x1b\[31mW\\x9bP\\u202e0|WP0"),
@@ -27,9 +26,6 @@ FAULTS = [
     Fault("87-cache-limit-too-small", LM, "warning: 2 x document with more scores than the cache may hold, not kept; raise RERANK_CACHE_GB", M, 0,
         environment={"RERANK_CACHE_GB": "1e-9"}),
     Fault("87-cache-limit-word", LM, (GIGABYTES, "RERANK_CACHE_GB=20"), M, 2, environment={"RERANK_CACHE_GB": "lots"}),
-    Fault("88-cache-of-another-model", LM, ("!damaged", "!from the cache", "tokens scored"), exit=0, setup=cached(seed=2)),
-    Fault("89-shard-cut-short", LM, DAMAGED, exit=0, setup=cached(lambda data: data[:-1])),
-    Fault("89-shard-with-a-flipped-bit", LM, DAMAGED, exit=0, setup=cached(lambda data: data[:99] + bytes([data[99] ^ 1]) + data[100:])),
 ]  # fmt: skip
 SMC, GIVE = "--alpha 1 --search smc", "expected a folder, found the file 'w.ini'; name another"
 FAULTS += table(

@@ -23,8 +23,7 @@ FINE = "no faults, no warnings"
 FAULTS = [
     checked("47-check-short", FAULT, r"dev\.ref: expected 3 lines as dev\.docs has, found 4", {DOCS: without(2)}, also={}),
     checked("47-check-source-long", FAULT, r"dev\.src: expected 4 lines as dev\.docs has, found 6", {SOURCE: around(end=b"a\nb\n")}),
-    *(checked(f"48-check-{n}", FAULT, rf"dev\.docs:{n}: expected each document in one run of lines, .*; ", {DOCS: names})
-        for n, names in ((3, "a\nb\na\na\n"), (4, "a\nb\nc\na\n"))),
+    checked("48-check-3", FAULT, r"dev\.docs:3: expected each document in one run of lines, .*; ", {DOCS: "a\nb\na\na\n"}),
     *(checked(f"49-check-{names[-3:-1].strip()}", SOUND, FINE, {DOCS: names}) for names in ("a\nb\nc\nd\n", "a\nb\nb\nb\n")),
     checked("49-check-blank-id", FAULT, r"dev\.docs:2: expected a document id, found a blank line; ", {DOCS: line(2, "evening", "")}),
     checked("51-check-one-document", SOUND, FINE, {DOCS: "a\n" * 4}),
@@ -38,10 +37,8 @@ FAULTS = [
     *(checked(f"53-check-{new.split()[-1].lower()}", WARNING, rf"dev\.ref:{n}: reference that only says there is no translation; ", {REF: line(n, old, new)})
         for n, old, new in ((2, "it gives a light", "NO BEST TRANSLATION"), (4, "nobody is coming", " NO TRANSLATION AVAILABLE "), (4, "nobody is coming",
         "nan"))),
-    *(checked(f"{name}", FAULT, r"dev\.kbest:1: .*it looks like SGML or XML of documents", kbest(text))
-        for name, text in (("54-check-system", '<tstset setid="x"><doc docid="a"><seg id="1">a & b</seg></doc>\n'), ("55-check-external",
-        '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hosts">]>\n'), ("55-check-dtd",
-        '<?xml version="1.0"?>\n<!DOCTYPE a SYSTEM "http://example.org/a.dtd">\n<dataset/>\n'))),
+    checked("54-check-system", FAULT, r"dev\.kbest:1: .*it looks like SGML or XML of documents",
+        kbest('<tstset setid="x"><doc docid="a"><seg id="1">a & b</seg></doc>\n')),
     checked("55-check-bomb", FAULT, r"dev\.kbest:1: ", kbest(BOMB)),
     checked("54-check-reference-joined-by-ids", SOUND, FINE, {REF: SGML}),
     checked("54-check-reference-of-others", FAULT, r"dev\.ref: expected a reference of each of 4 sentences",

@@ -17,11 +17,6 @@ CHOICE = (
 )
 PLACES = [("evening", 0), ("evening", 1), ("town", 0), ("town", 1)]
 TRACE = "".join(CHOICE % place for place in PLACES)
-FIGURES = '"score": 1.0, "baseline_score": 0.5, "gap": 0.5, "exact": true, "near_ties": 0'
-SUMMARY = (
-    f'{{"schema": 1, "signature": "s", "best": "optimum", "best_score": 1.5, {FIGURES}, '
-    f'"documents": [{{"id": "evening", {FIGURES}}}, {{"id": "town", {FIGURES}}}]}}'
-)
 REPORT = "report --trace t --docs dev.docs --ref dev.ref --out page.html"
 HYPOTHESIS = "expected HYP:FILE with HYP one of base"
 LISTED = "".join(f"{t} ||| it ||| LM0= 0 ||| 0\n" for t in range(1, 5))
@@ -49,7 +44,6 @@ OPTIONS = (
 VALUES = (
     ("nan", "1\nnan\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found 'nan'; write one for each line of hyp\.txt"),
     ("infinite", "1\n0\n0\ninf\n", r"hyp\.comet:4: expected a finite number for comet, found"),
-    ("blank", "1\n\n0\n1\n", r"hyp\.comet:2: expected a decimal number for comet, found ''"),
     ("none", "NA\n" * 4, r"hyp\.comet: expected values of comet, found none but NA"),
     ("short", "1\n0\n", r"hyp\.comet:3: expected 4 lines as hyp\.txt has, found 2; write one"),
     ("long", "1\n0\n1\n0\n\n1\n", r"hyp\.comet:5: expected 4 lines as hyp\.txt has, found 6"),
@@ -57,21 +51,11 @@ VALUES = (
 )
 TRACES = (
     ("sentence-too-large", "".join(CHOICE % ("evening", t) for t in range(3)), "t: expected sentences of the documents, each once, found sentence 2 of 'evening'"),
-    ("text-that-is-a-number", TRACE.replace('"it"', "7", 1), "t:1: expected a line of a trace"),
-    ("number-that-is-a-text", TRACE.replace(": null,", ': "x",', 9), "t:1: expected a line of a"),
-    ("sentence-that-is-a-text", TRACE.replace(": 0,", ': "0",', 1), "t:1: expected a line of a"),
     ("sentence-twice", TRACE + CHOICE % PLACES[0], "t: expected sentences of the documents, each"),
     ("other-documents", TRACE.replace("town", "sea"), "found sentence 0 of 'sea'; give the document"),
 )
-SUMMARIES = (
-    ("of-other-documents", '"town"', '"sea"', "found a document 'sea'"),
-    ("of-texts", '"gap": 0.5', '"gap": "0.5"', "found something else"),
-    ("without-exact", '"exact"', '"other"', "found something else"),
-    ("that-is-cut-off", "]}", "", "found something else"),
-)
 PLAIN = "evaluate --no-docs one --ref ref --baseline ref out"
 OBJECTIVE = r"tuned\.json: expected weights whose provenance names the objective of tuning"
-OTHERS = r"s: expected a summary of the same documents, %s; write it with rerank decode"
 
 REVIEWED = "evaluate hyp.txt --ref t.tsv"
 HEADINGS = "line\tdocument\tsegment\ttext\tfinal\n"
@@ -112,11 +96,9 @@ FAULTS = [
           ("t", "expected NAME=FILE, for example mbr=mbr.out; found 't'", 2), ("a=-", "-: a trace is read twice; give the name of a file", 2),
           ("a=few", r"few: expected \d+ lines", 3)))),
     Fault("--report-of-standard-input", "report --trace - --docs dev.docs --ref dev.ref", r"-: a trace is read twice; give the name of a file", exit=2, stdin=TRACE.encode(), cure=({"t": TRACE}, REPORT)),
-    *(Fault(f"--report-summary-{name}", f"{REPORT} --summary s", OTHERS % told, {"t": TRACE, "s": SUMMARY.replace(old, new)}, cure={"s": SUMMARY}) for name, old, new, told in SUMMARIES),
     Fault("--explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
     Fault("--explain-no-such-sentence", "explain t town:7", "t has no sentence 7 of 'town'", {"t": TRACE}, 2, "explain t town:1"),
-    *(Fault(f"--explain-{name}", f"explain t {place}", "expected DOC or DOC:SENT", {"t": TRACE}, 2, "explain t town:1")
-      for name, place in (("document-unknown", "q"), ("sentence-negative", "town:-1"), ("sentence-empty", "town:"))),
+    Fault("--explain-document-unknown", "explain t q", "expected DOC or DOC:SENT", {"t": TRACE}, 2, "explain t town:1"),
     *(
         Fault(f"--pearmut-{name}", f"{JUDGED}#{model}", r"log(:1)?: " + message, {"log": wrong}, cure={"log": JUDGEMENT % "town:1"} if model == "b" else None)
         for name, model, wrong, message in (

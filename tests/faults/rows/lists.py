@@ -12,12 +12,9 @@ SOCKEYE = '{"sentence_id": 1, "translation": "x", "score": 1}\n'
 CDEC = "0 ||| a lamp ||| LM=-3.5 Phrase_0=1 ||| -2\n0 ||| lamp ||| LM=-4 Glue=2 ||| -3\n"
 FAIRSEQ = "S-0\tx\nH-0\t-1\ta\nP-0\t-1\n"
 SET = '{"context": [], "right": "it burns", "wrong": "he burns"}\n'
-FEATURES = ("FEATURES_TXT_BEGIN_0 0 2 3 LM0_0 TM0_0 TM0_1 \n-38.1 -4.2 1e-05 \n" "-37 -5 2 tag_np=2 tag_x=-0.5 \nFEATURES_TXT_END_0\n")
-SCORES = "SCORES_TXT_BEGIN_0 0 2 9 BLEU\n3 4 2 3 1 2 0 1 4 \n4 4 3 3 2 2 1 1 4 \nSCORES_TXT_END_0\n"
 CONVERT = "convert --kbest list --to jsonl"
 CLIPPED = f"{CONVERT} --clip-inf 1e4"
 CONTRAST = "lm-eval contrastive --lm lm set.jsonl"
-MOSES = "tune-moses --features f.dat --scores s.dat --starts 1 --out w.json"
 MESSY = "0 ||| a ||| A= 1 B= 2 3 ||| -5\n"
 NO_TEXTS: tuple[tuple[str, str, Changes | str | None], ...] = (
     (MESSY + MESSY, "lines with ids, as '0 .* leave out --kbest-format", CONVERT),
@@ -45,21 +42,6 @@ def numbered(
     """A fault for each replacement (old, new, message) in a sound list of one line or more."""
     return [
         of_list(f"{name}-{n}", sound.replace(old, new), message, sound, options=options)
-        for n, (old, new, message) in enumerate(faults, 1)
-    ]
-
-
-def extracted(file: str, sound: str, faults: list[tuple[str, str, str]]) -> list[Fault]:
-    """Files of Moses' extractor that `tune-moses` refuses."""
-    whole: Changes = {"f.dat": FEATURES, "s.dat": SCORES}
-    return [
-        Fault(
-            f"98-extracted-{file[0]}-{n}",
-            MOSES,
-            rf"{file}{message}",
-            {**whole, file: sound.replace(old, new, 1)},
-            cure=whole,
-        )
         for n, (old, new, message) in enumerate(faults, 1)
     ]
 
@@ -218,7 +200,6 @@ FAULTS = [
         ("u1 a\nu2 a\nu3 b\n", 3, "id on each line, as 'u1' at its start"),
         ("a (u-1)\na (u-2)\nb (u-3)\n", 3, r"id on each line, as '.u-1.' at its end"),
         ("-0.5 a\n-1 a\n-1.5 b\n", 3, "number on each line, as '-0.5' at its start.*write a TAB between"),
-        ("a -0.5\nb -1\nc -1.5\n", 3, "number on each line, as '-0.5' at its end"),
         ("a (-0.5)\nb (-1)\nc (-1.5)\n", 3, "number on each line, as '.-0.5.' at its end"),
         ("1. a\n2. b\n" * 3, 2, "id on each line, as '1[.]' at its start"),
         ("a lamp\tNone\n" * 3, 3, "2 TAB-separated columns on each line, as 'None' in one.*give the texts alone"),
@@ -322,28 +303,4 @@ FAULTS = [
     Fault("21-contrastive-blank-line", CONTRAST, (r"1 x blank line, skipped, first at set\.jsonl:2", r"set\.jsonl:3: expected a JSON object"),
         {"set.jsonl": SET + "\n[1]\n"}),
     Fault("20-empty-contrastive-set", CONTRAST, r"set\.jsonl:1: expected a JSON object per line", {"set.jsonl": ""}),
-    # Files of Moses' extractor
-    *extracted("f.dat", FEATURES, [
-        ("FEATURES_TXT_BEGIN_0 0", "SCORES_TXT_BEGIN_0 0", ":1: expected 'FEATURES_TXT_BEGIN"),
-        ("FEATURES_TXT_BEGIN_0 0", "FEATURES_BIN_BEGIN_0 0", ":1: expected text, found the binary"),
-        ("BEGIN_0 0 2", "BEGIN_0 0 -2", ":1: expected 'FEATURES_TXT_BEGIN_0 <sentence> <hyp"),
-        ("0 2 3 LM0_0", "0 2 4 LM0_0", ":1: expected 4 names of features, found 3"),
-        ("0 2 3 LM0_0", "0 3 3 LM0_0", ":4: expected 3 hypotheses of sentence 0 .* found 2"),
-        ("0 2 3 LM0_0", "0 1 3 LM0_0", ":3: expected FEATURES_TXT_END_0 after 1 hypotheses"),
-        ("-37 -5 2 ", "-37 -5 2 1 ", ":3: expected 3 feature values .*, found 4"),
-        ("-37 -5 2 ", "-37 -5 1e999 ", ":3: expected a finite .*for value 3, found '1e999'"),
-        ("tag_np=2", "tag_np=x", ":3: expected a decimal number for tag_np, found 'x'"),
-        ("tag_x=", "tag_np=", ":3: expected a sparse feature once, name=value, found 'tag_np"),
-        ("LM0_0 TM0_0 TM0_1", "LM0_0 TM0_1 TM0_0", ":1: expected TM0_0 among the names"),
-        ("LM0_0 TM0_0 TM0_1", "TM0_0 LM0_0 TM0_1", ":1: expected the values of TM0 side by"),
-        ("END_0\n", "END_0\n" + FEATURES.replace("LM0", "LM1"), ":5: .*first block, 3 with 'LM0_0"),
-        ("FEATURES_TXT_END_0\n", "", ":3: .*found the end of the file"),
-        (FEATURES, "", ": .*found no line"),
-        ("END_0\n", "END_0\nFEATURES_BIN_BEGIN_0 1 2 3\n", ":5: expected text, found the binary form; run extractor without"),
-    ]),
-    *extracted("s.dat", SCORES,
-        [("9 BLEU", "17 BLEU", ":1: expected 9 statistics of BLEU, found 17 of 'BLEU'"), ("9 BLEU", "9",
-        ":1: expected 'SCORES_TXT_BEGIN_0 <sentence> .* BLEU'"), ("1 1 4", "1 1", ":3: expected 9 statistics .*, found 8"), ("3 4 2 3 1 2 0 1 4",
-        "3 2 1 0 4 3 2 1 4", ":2: expected whole numbers c1 t1"), ("1 1 4", "1 1 4 a=1", ":3: expected statistics, found"), ("3 4 2 3", "3 nan 2 3",
-        ":2: expected a decimal")]),
 ]  # fmt: skip

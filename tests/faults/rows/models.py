@@ -39,9 +39,7 @@ OPTIONS = table(
 66-pmi-twice | {S},pmi=yes,pmi=yes | expected one pmi=, found two | {S},pmi=yes
 66-pmi-of-a-taken-name | {S},pmi=yes --lm lmpmi=lm | lmpmi=lm: the name is taken | {S}
 66-document-cache-of-none | {S},document-cache=no | found document-cache=no: expected a finite | {S}
-66-document-cache-twice | {S},document-cache=0.1,document-cache=0.2 | expected one document-cache=, found two | {S}
 66-document-cache-of-0 | {S},document-cache=0 | 0.0 is not in the range 0<x<1 | {S}
-66-document-cache-of-1 | {S},document-cache=1 | 1.0 is not in the range 0<x<1 | {S}
 66-name-of-a-digit | {SCORE} --lm 2lm=lm | letters and digits that begins with a letter | {S}
 66-name-with-underscore | {SCORE} --lm l_m=lm | letters and digits that begins with a letter | {S}
 66-name-of-the-total | {SCORE} --lm total=lm | 'total' is the list's total | {S}
@@ -113,7 +111,6 @@ COMMANDS += table(
 62-hf-join | {HF}gpt,join=comma | found join=comma
 62-hf-unknown | {HF}gpt,sentence=2 | found sentence=2
 62-hf-language | {HF}gpt,detokenize=english | found detokenize=english
-62-hf-twice | {HF}gpt,tokens=1,tokens=1 | expected one tokens=, found two
 """,
     {},
 )

@@ -9,8 +9,6 @@ FAULTS = [
         cure=PRO),
     Fault("99-hold-out-all", TUNE + " --hold-out 0.9", r"--hold-out 0\.9: 2 of 2 documents held out leave none to tune on", exit=2,
         cure=TUNE + " --hold-out 0.5"),
-    Fault("99-length-price-of-none", TUNE + " --length-ratio free --length-price 3",
-        "--length-price: --length-ratio free has no price; add --length-ratio keep", exit=2, cure=TUNE + " --length-ratio keep --length-price 3"),
     Fault("99-length-price-alone", TUNE + " --length-price 3",
         "--length-price: --length-ratio auto has no price; add --length-ratio keep", exit=2, cure=TUNE + " --length-ratio keep --length-price 3"),
     Fault("99-length-ratio", TUNE + " --length-ratio 97%", "'--length-ratio': expected auto, keep, free or a number, found '97%'", exit=2,

@@ -43,7 +43,6 @@ FAULTS = [
         ("answers-too-many", "", "toy: expected 1 answers to 1 requests, then an empty line, found more",
          toy(f"for line in sys.stdin:\n  print(1)\n  {ONE}\n  {ALL}")),
         ("answers-nan", "", f"{NUMBER} 'nan'", toy(LOOP.replace("1)", "'nan')"))),
-        ("answers-text", "", f"{NUMBER} 'good'", toy(LOOP.replace("1)", "'good')"))),
         ("logs-among-answers", "", f"{NUMBER} 'Batch 1:'; its messages belong on standard error", toy(LOOP.replace("print(1)", "print('Batch 1:'); print(1)"))),
     )
 ]  # fmt: skip

@@ -29,7 +29,6 @@ WRONG_TERMS = (
     ("with-a-third-column", "le bar\tbar\tpub\n", "4: expected .* found 3 columns; leave out the others", "le bar\tbar\n"),
     ("without-a-term", " \tbar\n", "4: expected a source term before the TAB, found none; leave out", ""),
     ("without-a-translation", "bar\t\n", "4: expected translations of 'bar', .* found an empty one; leave out", ""),
-    ("with-an-empty-translation", "bar\tpub||bar\n", "4: expected translations of 'bar', .* found an empty one", "bar\tpub|bar\n"),
     ("with-a-term-twice", "LA  Lampe\tlamp\n", "4: expected a term once, found 'LA  Lampe' again, as on line 1; put all its", ""),
 )
 CONSISTENT = f"{SCORED} --scorer same=consistency"

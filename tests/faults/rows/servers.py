@@ -10,7 +10,6 @@ AGAIN = "its log may say why, and the same command goes on from what it has answ
 AT = "--lm g=openai:http.* the server "
 ECHOES = "returns no log-probabilities of the text .*; vLLM, SGLang and llama_cpp.server .*, llama-server of llama.cpp does not"
 
-
 CUT = r"of a part of the text that it is given: it cuts texts; show fewer sentences, ,sentences=N, raise its limit, or leave .* \(dev.kbest:\d\)$"
 
 

@@ -62,20 +62,11 @@ TABLES: dict[Features, str] = {
 }
 
 
-def clstm(p: Parameters, document: Document, *features: Features) -> Scores:
-    """Eq. 1 as eq. 3 writes it: the input of the cell is [x_t T]; each sentence begins anew."""
-    scores = []
-    for i, words in enumerate(document):
-        inputs = []
-        for j, word in enumerate([START, *words]):
-            T = [entry for feature in features for entry in feature(p, document, i, j)]
-            inputs.append([*p["X"][word], *T])
-        scores.append(_log_probs(p, p["g"].read(inputs), words))
-    return scores
+def clstm(p: Parameters, document: Document, *features: Features, carried: bool = False) -> Scores:
+    """Eq. 1 as eq. 3 writes it: the input of the cell is [x_t T]; each sentence begins anew.
 
-
-def clstm_carried(p: Parameters, document: Document, *features: Features) -> Scores:
-    """Eq. 1 where the sentences' LSTMs are one chain (§5.1, and §4.3, which reads A, B, C, D)."""
+    carried: where the sentences' LSTMs are one chain (§5.1, and §4.3, which reads A, B, C, D).
+    """
     scores, before = [], None
     for i, words in enumerate(document):
         inputs = []
@@ -84,7 +75,7 @@ def clstm_carried(p: Parameters, document: Document, *features: Features) -> Sco
             inputs.append([*p["X"][word], *T])
         states = p["g"].read(inputs, before)
         scores.append(_log_probs(p, states, words))
-        before = states[-1]
+        before = states[-1] if carried else None
     return scores
 
 

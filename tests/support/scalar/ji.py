@@ -35,24 +35,17 @@ def _inputs(p: Parameters, words: Sentence) -> list[Vector]:
     return [p["X"][word] for word in [START, *words]]
 
 
-def rnnlm(p: Parameters, document: Document) -> Scores:
-    """Eqs. 1–2; the state begins anew in every sentence."""
-    scores = []
-    for words in document:
-        states = p["g"].read(_inputs(p, words))
-        logits = [plus(product(p["W_o"], top(s)), p["b"]) for s in states]
-        scores.append(log_probs(logits, words))
-    return scores
+def rnnlm(p: Parameters, document: Document, *, carried: bool = False) -> Scores:
+    """Eqs. 1–2; the state begins anew in every sentence.
 
-
-def drnnlm(p: Parameters, document: Document) -> Scores:
-    """Fig. 1: the last state of a sentence, of all layers, begins the next one."""
+    carried: as in fig. 1, where the last state of a sentence, of all layers, begins the next one.
+    """
     scores, before = [], None
     for words in document:
         states = p["g"].read(_inputs(p, words), before)
         logits = [plus(product(p["W_o"], top(s)), p["b"]) for s in states]
         scores.append(log_probs(logits, words))
-        before = states[-1]
+        before = states[-1] if carried else None
     return scores
 
 

@@ -24,11 +24,6 @@ from support.scalar.ji import Document, Scores
 from lm.vocabulary import END, START
 
 
-def attention(p: Parameters, document: Document, source: Document) -> Scores:
-    """The source of each sentence is the only context; p["classes"] is None of a softmax."""
-    return _scores(p, document, source)
-
-
 def attention_and_words(p: Parameters, document: Document, source: Document) -> Scores:
     """Ours: c + σ(W_g [h; d] + b_g) ∘ Z d in place of c, on both levels.
 
@@ -36,16 +31,19 @@ def attention_and_words(p: Parameters, document: Document, source: Document) -> 
     """
     before = [[], *document[:-1]]
     memories = [[product(p["W_p"], p["X"][word]) for word in words] for words in before]
-    return _scores(p, document, source, memories)
+    return attention(p, document, source, memories)
 
 
-def _scores(
+def attention(
     p: Parameters,
     document: Document,
     source: Document,
     memories: Sequence[list[Vector]] | None = None,
 ) -> Scores:
-    """memories: f_m of the words before each sentence, if values have a gated sum of these."""
+    """The source of each sentence is the only context; p["classes"] is None of a softmax.
+
+    memories: f_m of the words before each sentence, if values have a gated sum of these.
+    """
     scores: Scores = []
     besides = memories or [[] for _ in document]
     for words, own, beside in zip(document, source, besides, strict=True):

@@ -9,7 +9,7 @@ reader is a `Stack` over words, of so many units.
 Inputs of a sentence are `<s> w_1 … w_M`; its latent state at the end is that after w_M.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from support.scalar.algebra import Vector, log_softmax, plus, product, tanh
@@ -19,6 +19,7 @@ from support.scalar.ji import Document, Scores, Sentence, log_probs
 from lm.vocabulary import START
 
 Representation: TypeAlias = Callable[[Parameters, Sentence], Vector]
+Relations: TypeAlias = Sequence[int]  # of each sentence to the one before
 
 
 def bag(p: Parameters, words: Sentence) -> Vector:
@@ -49,11 +50,15 @@ def rnn(p: Parameters, words: Sentence) -> Vector:
     return top(states[-1]) if states else [0.0] * p["units"]
 
 
-def dclm(p: Parameters, document: Document, g: Representation) -> Scores:
-    """Eqs. 1–5; before the first sentence the hidden state of f's top layer is h_0."""
+def dclm(p: Parameters, document: Document, g: Representation, relations: Relations = ()) -> Scores:
+    """Eqs. 1–5; before the first sentence the hidden state of f's top layer is h_0.
+
+    With relations eq. 9: softmax(V_s a_n + V_d tanh(R_d h_{i−1}) + b).
+    """
     scores, state = [], before_document(p)
-    for words in document:
-        scores.append(_sentence(p, words, product(p["V_d"], top(state))))
+    for i, words in enumerate(document):
+        h = _transformed(p, relations[i], top(state)) if relations else top(state)
+        scores.append(_sentence(p, words, product(p["V_d"], h)))
         state = p["f"](g(p, words), state)  # eqs. 4 and 5
     return scores
 
@@ -80,10 +85,13 @@ def before_document(p: Parameters) -> list[State]:
     return layers
 
 
-def decoupled(p: Parameters, document: Document, g: Representation) -> Scores:
-    """§3.1: h_{i−1} = g(w_{i−1}); h_0 before the first sentence."""
+def decoupled(
+    p: Parameters, document: Document, g: Representation, relations: Relations = ()
+) -> Scores:
+    """§3.1: h_{i−1} = g(w_{i−1}); h_0 before the first sentence. With relations eq. 9, too."""
     scores, h = [], p["h_0"]
-    for words in document:
+    for i, words in enumerate(document):
+        h = _transformed(p, relations[i], h) if relations else h
         scores.append(_sentence(p, words, product(p["V_d"], h)))
         h = g(p, words)
     return scores
@@ -104,30 +112,8 @@ def two_sentence(p: Parameters, document: Document) -> Scores:
     return scores
 
 
-def projection(
-    p: Parameters, document: Document, relations: list[int], g: Representation
-) -> Scores:
-    """Eq. 9: softmax(V_s a_n + V_d tanh(R_d h_{i−1}) + b), h as in eq. 5."""
-    scores, state = [], before_document(p)
-    for words, d in zip(document, relations, strict=True):
-        scores.append(_sentence(p, words, product(p["V_d"], _transformed(p, d, top(state)))))
-        state = p["f"](g(p, words), state)
-    return scores
-
-
-def projection_decoupled(
-    p: Parameters, document: Document, relations: list[int], g: Representation
-) -> Scores:
-    """Eq. 9 with §3.1: h_{i−1} = g(w_{i−1})."""
-    scores, h = [], p["h_0"]
-    for words, d in zip(document, relations, strict=True):
-        scores.append(_sentence(p, words, product(p["V_d"], _transformed(p, d, h))))
-        h = g(p, words)
-    return scores
-
-
 def relation_recurrence(
-    p: Parameters, document: Document, relations: list[int], g: Representation
+    p: Parameters, document: Document, g: Representation, relations: Relations
 ) -> Scores:
     """Eqs. 3 and 10: h_i = f(b_i, tanh(R_d h_{i−1})), in the top layer of f."""
     scores, state = [], before_document(p)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -235,7 +236,8 @@ FEATURES: dict[str, tuple[clstm.Features, ...]] = {  # tables of topics in the o
 }
 JI: dict[str, Callable[[Parameters, Document], Scores]] = {
     "rnnlm": ji.rnnlm,
-    "drnnlm": ji.drnnlm,
+    "rlm": ji.rnnlm,  # eqs. 4–9 of Wang & Cho
+    "drnnlm": partial(ji.rnnlm, carried=True),
     "codclm": ji.codclm,
     "ccdclm": ji.ccdclm,
     "adclm": ji.adclm,
@@ -247,8 +249,8 @@ JI: dict[str, Callable[[Parameters, Document], Scores]] = {
 }
 ENCODERS = {"bag": memo.bag, "sum": memo.sum_of_embeddings, "cnn": memo.cnn, "rnn": memo.rnn}
 OF_RELATIONS = {
-    "dclm-projection": memo.projection,
-    "dclm-projection-decoupled": memo.projection_decoupled,
+    "dclm-projection": memo.dclm,
+    "dclm-projection-decoupled": memo.decoupled,
     "dclm-recurrence": memo.relation_recurrence,
 }
 
@@ -267,24 +269,23 @@ def scores(model: DocumentLM, document: Document) -> Scores:
     if config.head == "hashed":
         return lin.hashed_rnnlm(p, document, hash_of(model.head.get_submodule("hashes")))
     carried = name.endswith("carried") or config.fusion == "input-initial"
-    function = clstm.clstm_carried if carried else clstm.clstm
     if name in FEATURES:
         topics: Any = model.context.topics
         p["W"] = [row if counts else None for counts, *row in topics.terms.tolist()]
         p["prior"] = topics.prior.tolist()
         for feature, table in zip(FEATURES[name], p["T"], strict=True):
             p[clstm.TABLES[feature]] = table
-        return function(p, document, *FEATURES[name])
+        return clstm.clstm(p, document, *FEATURES[name], carried=carried)
     if name.startswith("clstm-given"):
         p["given"] = [max(label - 2, 0) for (label,) in own["topics"]]
-        return function(p, document, clstm.given_topic)
-    if name.startswith("rlm"):
+        return clstm.clstm(p, document, clstm.given_topic, carried=carried)
+    if name.startswith("rlm-"):
         return _scores_of_wang_cho(p, name, document)
     if name in JI:
         return JI[name](p, document)
     g = ENCODERS[config.encoder or "cnn"]
     if name in OF_RELATIONS:
-        return OF_RELATIONS[name](p, document, [label for (label,) in own["relations"]], g)
+        return OF_RELATIONS[name](p, document, g, [label for (label,) in own["relations"]])
     if config.source_words:
         following: list[int | None] = [*range(1, n), None]
         entries = [row[0] if row else None for row in own["parents"]]
@@ -298,8 +299,6 @@ def scores(model: DocumentLM, document: Document) -> Scores:
 
 
 def _scores_of_wang_cho(p: Parameters, name: str, document: Document) -> Scores:
-    if name == "rlm":
-        return wang_cho.larger_context_lm(p, document, 0, wang_cho.no_context, wang_cho.no_fusion)
     context, fusion, n = name.removeprefix("rlm-").rsplit("-", 2)
     contexts = {"bow": wang_cho.bow, "seqbow": wang_cho.seqbow, "seqbow-att": wang_cho.seqbow_att}
     fusions = {"ef": wang_cho.early_fusion, "lf": wang_cho.late_fusion}

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 Words = tuple[str, ...]
 
 
-def with_marks(sentence: str) -> list[str]:
-    return ["<s>", *sentence.split(), "</s>"]
-
-
 def counted(sentences: Sequence[str], n: int) -> Counter[Words]:
     """How often each n-gram occurs."""
-    marked = [with_marks(sentence) for sentence in sentences]
+    marked = [["<s>", *sentence.split(), "</s>"] for sentence in sentences]
     return Counter(tuple(own[i : i + n]) for own in marked for i in range(len(own) - n + 1))
 
 

@@ -50,11 +50,6 @@ def larger_context_lm(
     return scores
 
 
-def no_context(p: Parameters, sentences: Document) -> ContextVector:
-    """Of the model without context, eqs. 4–9."""
-    return lambda h: []
-
-
 def frequencies(words: Sentence, size: int) -> Vector:
     """s ∈ [0, 1]^V, §3.1: counts over the number of words, so that they sum to 1; else zeros."""
     counts = Counter(words)
@@ -114,11 +109,6 @@ def _context_states(p: Parameters, bags: list[Vector]) -> list[Vector]:
         state = lstm(p, s, state)
         hidden.append(state[0])
     return hidden
-
-
-def no_fusion(p: Parameters, x: Vector, context: Vector, before: State) -> State:
-    """Of the model without context."""
-    return lstm(p["g"].layers[0], x, before)
 
 
 def early_fusion(p: Parameters, x: Vector, context: Vector, before: State) -> State:
