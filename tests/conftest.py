@@ -46,10 +46,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """An empty folder, from now on the current one, with the files of a sound run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut in these tests
-    found = World(tmp_path)
+    result = World(tmp_path)
     for name, content in SOUND.items():
-        found.write(name, content)
-    return found
+        result.write(name, content)
+    return result
 
 
 @pytest.fixture

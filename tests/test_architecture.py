@@ -211,9 +211,9 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 
 
 def test_private_names_of_other_packages_are_few_and_known() -> None:
-    found = {(name, text) for name, tree in TREES.items() for text in private_names(tree)}
+    result = {(name, text) for name, tree in TREES.items() for text in private_names(tree)}
     twin = ("rerank/scorers/window_model.py", "twin._work_uncached")  # of a class of ours
-    assert found - {twin} <= PRIVATE.keys()
+    assert result - {twin} <= PRIVATE.keys()
     assert [(n, t) for n, t in PRIVATE if not any(t in ast.unparse(x) for x in [TREES[n]])] == []
 
 
@@ -228,14 +228,14 @@ def test_nothing_is_printed_but_through_one_module() -> None:
     printing = re.compile(
         r"(click\.s?echo|sys\.std(out|err)\.write|print|sys\.std(out|err)\.buffer)\b"
     )
-    found = {
+    result = {
         name
         for name, tree in TREES.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call | ast.Attribute)
         if printing.match(ast.unparse(node.func if isinstance(node, ast.Call) else node))
     }
-    assert {Path(name).name for name in found} == {"terminal.py"}
+    assert {Path(name).name for name in result} == {"terminal.py"}
 
 
 def test_no_module_is_a_drawer_and_the_top_level_is_what_a_stranger_expects() -> None:
@@ -247,10 +247,10 @@ def test_no_module_is_a_drawer_and_the_top_level_is_what_a_stranger_expects() ->
 def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
     folders = "|".join(("work", "farm", "root", "home", "tmp", "Users"))
     pattern = re.compile(rf"(?<![\w.*~}})/-])/({folders})/".encode())
-    found = [
+    result = [
         f"{name}:{number}"
         for name in tracked()
         for number, line in enumerate((ROOT / name).read_bytes().split(b"\n"), 1)
         if pattern.search(line)
     ]
-    assert found == []
+    assert result == []

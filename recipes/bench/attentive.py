@@ -111,12 +111,12 @@ class TrainedAttention(PlainAttention):
     def log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         """Log-probabilities (N,) of targets: of their class, and within it."""
         features, own = self.projection(features), targets.double().sqrt().long()
-        found = -F.cross_entropy(self.classes(features), own, reduction="none")
+        result = -F.cross_entropy(self.classes(features), own, reduction="none")
         for c, rows in enumerate(own.argsort().split(torch.bincount(own).tolist())):
             ids = slice(c * c, (c + 1) ** 2)
             logits = F.linear(features[rows], self.embedding.weight[ids], self.bias[ids])
-            found[rows] -= F.cross_entropy(logits, targets[rows] - c * c, reduction="none")
-        return found
+            result[rows] -= F.cross_entropy(logits, targets[rows] - c * c, reduction="none")
+        return result
 
 
 @torch.inference_mode()
@@ -129,6 +129,6 @@ def scores(
         model.features(batch.inputs, model.attend_one(source))
         for batch, source in zip(batches, sources, strict=True)
     ]
-    found = model.log_probs(torch.cat(features), torch.cat([batch.targets for batch in batches]))
-    parts = found.split([len(part) for part in features])
+    result = model.log_probs(torch.cat(features), torch.cat([batch.targets for batch in batches]))
+    parts = result.split([len(part) for part in features])
     return [batch.sums(part)[batch.which] for batch, part in zip(batches, parts, strict=True)]

@@ -51,7 +51,7 @@ BATCH = 25  # candidates of a padded batch
 
 def loop(model: Any, tasks: Sequence[Task]) -> Scores:
     """A forward pass for each candidate; `log_softmax` of many words loses digits in float32."""
-    found = []
+    result = []
     for context, candidates in tasks:
         own = []
         for candidate in candidates:
@@ -59,13 +59,13 @@ def loop(model: Any, tasks: Sequence[Task]) -> Scores:
             logits = model(input_ids=ids).logits[0, len(context) - 1 : -1]
             log_probs = logits.double().log_softmax(-1)
             own.append(float(log_probs.gather(1, ids[0, len(context) :, None]).sum()))
-        found.append(np.array(own))
-    return found
+        result.append(np.array(own))
+    return result
 
 
 def padded(model: Any, tasks: Sequence[Task]) -> Scores:
     """Batches of candidates of about the same length, each with its context, padded at the end."""
-    found = []
+    result = []
     for context, candidates in tasks:
         own, order = np.zeros(len(candidates)), np.argsort([len(c) for c in candidates])
         for begin in range(0, len(order), BATCH):
@@ -83,15 +83,15 @@ def padded(model: Any, tasks: Sequence[Task]) -> Scores:
                 ids[:, len(context) :],
                 [len(candidates[r]) for r in rows],
             )
-        found.append(own)
-    return found
+        result.append(own)
+    return result
 
 
 def cached(model: Any, tasks: Sequence[Task]) -> Scores:
     """As `padded`, after key–value pairs of the context that all candidates share."""
     from transformers import DynamicCache
 
-    found = []
+    result = []
     for context, candidates in tasks:
         own, order = np.zeros(len(candidates)), np.argsort([len(c) for c in candidates])
         past = DynamicCache()
@@ -113,8 +113,8 @@ def cached(model: Any, tasks: Sequence[Task]) -> Scores:
             hidden = model.base_model(input_ids=ids[:, :-1], use_cache=True, **named)
             lengths = [len(candidates[r]) for r in rows]
             own[rows] = _sums(model, hidden.last_hidden_state, ids[:, 1:], lengths)
-        found.append(own)
-    return found
+        result.append(own)
+    return result
 
 
 def _sums(
@@ -163,9 +163,9 @@ def timed(work: Callable[[], Scores], runs: int) -> tuple[float, Scores]:
     seconds = []
     for _ in range(runs):
         began = process_time()
-        found = work()
+        result = work()
         seconds.append(process_time() - began)
-    return min(seconds), found
+    return min(seconds), result
 
 
 def tasks_of(

@@ -109,13 +109,13 @@ def pairs(model: ContextLM, lists: Sequence[KBest], most: int | None = None) -> 
         hidden, last = _read(model, batch)
         used, rows = which[:most].unique(return_inverse=True)
         shift = _shifts(model, contexts[used])
-        found = []
+        result = []
         size = max(1, FLOATS // shift.numel())
         for h, words in zip(hidden.split(size), batch.targets.split(size), strict=True):
             logits = model.logits(h, zero)[:, None] + shift  # positions × contexts × vocabulary
             chosen = logits.gather(2, words[:, None, None].expand(-1, len(shift), 1))[..., 0]
-            found.append(chosen - logits.logsumexp(dim=2))
-        sums = batch.sums(torch.cat(found))
+            result.append(chosen - logits.logsumexp(dim=2))
+        sums = batch.sums(torch.cat(result))
         matrices.append(sums[batch.which].T[rows].cpu())
         contexts, which = last, batch.which
     return matrices
@@ -143,8 +143,8 @@ def beam(
     for candidates in lists:
         batch, n = Packed.of(candidates, model.output.weight.device), len(contexts)
         hidden, last = _read(model, batch, contexts)
-        found = _log_probs(model, hidden, batch.targets.repeat_interleave(n))
-        sums = batch.sums(found.view(-1, n))[batch.which].T  # (contexts, K)
+        result = _log_probs(model, hidden, batch.targets.repeat_interleave(n))
+        sums = batch.sums(result.view(-1, n))[batch.which].T  # (contexts, K)
         scored += sums.numel()
         best = (totals[:, None] + sums.double()).flatten().topk(min(width, sums.numel()))
         parents, choices = best.indices // len(candidates), best.indices % len(candidates)

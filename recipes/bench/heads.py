@@ -44,7 +44,7 @@ def main(data: Path, name: str, folders: tuple[Path, ...], sentences: int, sampl
     for folder in folders:
         saved = load_model(folder)
         model, config = saved.model, saved.model.config
-        found = perplexity(model, encode(valid, saved.vocabulary))
+        result = perplexity(model, encode(valid, saved.vocabulary))
         lists = text.encoded(saved.vocabulary).head(
             sentences if config.model == "rnnlm" else sample
         )
@@ -54,12 +54,12 @@ def main(data: Path, name: str, folders: tuple[Path, ...], sentences: int, sampl
             TASKS[config.model].ours(scorer, lists)
             seconds = min(seconds, process_time() - begin)
         rate = hypotheses(config.model, lists) / seconds
-        log_z = found.log_z
+        log_z = result.log_z
         rows.append(
             {
                 "model": config.model,
                 "head": config.head or "softmax",
-                "perplexity": f"{found.perplexity:.2f}",
+                "perplexity": f"{result.perplexity:.2f}",
                 "log Z": "0" if log_z is None else f"{log_z.mean:.3f} ± {log_z.sd:.3f}",
                 "hypotheses/s": f"{rate:,.0f}",
                 "ratio": f"{rate / first.setdefault(config.model, rate):.1f}×",

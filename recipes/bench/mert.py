@@ -160,11 +160,11 @@ def searches(name: str, task: Task) -> None:
     if scale == 1 and abs(best - values[7]) > 1e-9:
         raise SystemExit(f"the obvious search finds {best}, ours {values[7]}")
     axes = Axes.of(task.pool)
-    start, found = timed(lambda: coordinates(PoolPoint(axes, task.start, BLEU_GOAL)), 3)
+    start, result = timed(lambda: coordinates(PoolPoint(axes, task.start, BLEU_GOAL)), 3)
     shape = f"{len(task.pool.features):,} × {task.pool.features.shape[1]}"
     print(
         f"| {name} | {shape} | {1e3 * ours:.2f} | {1e3 * theirs * scale:.0f} | "
-        f"{theirs * scale / ours:.0f} | {start:.2f} | {found.searches} |"
+        f"{theirs * scale / ours:.0f} | {start:.2f} | {result.searches} |"
     )
 
 
@@ -177,8 +177,8 @@ def to_reference(task: Task, seed: int, threads: int) -> tuple[float | None, flo
             reached.append(time.process_time() - began)
 
     settings = MertSettings(seed=seed, threads=threads)
-    found = optimise(task.pool, task.start, settings=settings, report=report)
-    best = max(optimum.bleu for optimum in found.optima)
+    result = optimise(task.pool, task.start, settings=settings, report=report)
+    best = max(optimum.bleu for optimum in result.optima)
     return min(reached, default=None), time.process_time() - began, best
 
 

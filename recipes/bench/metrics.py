@@ -82,11 +82,11 @@ def main() -> None:
         for label, ours, theirs in METRICS:
             ours.statistics(candidates[:2], references[:2])  # what is compiled, is compiled
             start = time.perf_counter()
-            found = ours.statistics(candidates, references)
+            result = ours.statistics(candidates, references)
             middle = time.perf_counter()
             rows = of_sacrebleu(theirs, candidates, references)
             end = time.perf_counter()
-            if not np.array_equal(np.asarray(found), columns(label, np.asarray(rows))):
+            if not np.array_equal(np.asarray(result), columns(label, np.asarray(rows))):
                 raise SystemExit(f"{label}: statistics differ")
             a, b = n / (middle - start), n / (end - middle)
             print(f"| {name} | {label} | {a:,.0f} | {b:,.0f} | {a / b:.1f} |", flush=True)

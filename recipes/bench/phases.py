@@ -92,14 +92,14 @@ def phases(model: DocumentLM, data: Set) -> list[Phase]:
             seconds[key] += event.self_cpu_time_total / 1e6
             work[key] += _work(name, event.input_shapes)
     limits = {"products": (peak, "GFLOP/s"), **dict.fromkeys(STREAMS, (bandwidth, "GB/s"))}
-    whole, found = sum(seconds.values()), []
+    whole, result = sum(seconds.values()), []
     for (label, kind), spent in sorted(seconds.items(), key=lambda item: -item[1]):
         limit, unit = limits.get(kind, (0.0, None))
         rate = work[label, kind] / spent if unit else None
         of_limit = rate / limit if rate is not None else None
         about = model.config.model, data.name, label, kind
-        found.append(Phase(*about, spent / whole, rate, unit, of_limit))
-    return found
+        result.append(Phase(*about, spent / whole, rate, unit, of_limit))
+    return result
 
 
 def _phase(event: Any) -> str | None:

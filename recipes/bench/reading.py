@@ -68,13 +68,13 @@ def obvious_json(path: Path) -> Figures:
     with path.open(encoding="utf-8") as file:
         for line in file:
             sentence = json.loads(line)
-            for one in sentence["candidates"]:
+            for candidate in sentence["candidates"]:
                 features = {
                     name: value if isinstance(value, list) else [value]
-                    for name, value in (one["features"] | one.get("sparse", {})).items()
+                    for name, value in (candidate["features"] | candidate.get("sparse", {})).items()
                 }
-                found = Hypothesis(one["text"].split(" "), features, one["score"])
-                lists.setdefault(sentence["id"], []).append(found)
+                result = Hypothesis(candidate["text"].split(" "), features, candidate["score"])
+                lists.setdefault(sentence["id"], []).append(result)
     return figures(lists)
 
 
@@ -96,8 +96,8 @@ def documents(path: Path, sentences: int) -> Figures:
     """Read the lists of documents of ten sentences, with all their checks."""
     starts = tuple(range(0, sentences, 10))
     parts = Documents(tuple(map(str, starts)), (*starts, sentences))
-    found = list(KBestFile(path, Lists(path), documents=parts).read(Notices()))
-    return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for _, kbest in found])
+    result = list(KBestFile(path, Lists(path), documents=parts).read(Notices()))
+    return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for _, kbest in result])
 
 
 def counted(columns: list) -> Figures:  # type: ignore[type-arg]  # of texts and features
@@ -111,9 +111,9 @@ def best(read: Callable[[], Figures]) -> tuple[float, Figures]:
     fastest = math.inf
     for _ in range(RUNS):
         start = time.process_time()
-        found = read()
+        result = read()
         fastest = min(fastest, time.process_time() - start)
-    return fastest, found
+    return fastest, result
 
 
 def made_up(sentences: int) -> Iterator[bytes]:
@@ -168,16 +168,16 @@ def table_row(name: str, file: Path, loop: Callable[[Path], Figures], sentences:
     """Time one list and print its row."""
     size = file.stat().st_size / 1e6
     rows(file)  # compiles
-    times, found = zip(
+    times, result = zip(
         best(lambda: loop(file)),
         best(lambda: rows(file)),
         best(lambda: documents(file, sentences)),
         strict=True,
     )
-    if len({words for words, _ in found}) > 1 or not all(
-        math.isclose(total, found[0][1], rel_tol=1e-9) for _, total in found
+    if len({words for words, _ in result}) > 1 or not all(
+        math.isclose(total, result[0][1], rel_tol=1e-9) for _, total in result
     ):
-        raise SystemExit(f"{name}: the readers disagree: {found}")
+        raise SystemExit(f"{name}: the readers disagree: {result}")
     slow, columns, grouped = (size / seconds for seconds in times)
     print(
         f"| {name} | {size:.1f} | {slow:.0f} | {columns:.0f} | {columns / slow:.1f} | "

@@ -161,9 +161,9 @@ def main(  # noqa: PLR0913 (an option each)
             spent += bench.phases(model, vocabulary)
     about = {"machine": machine(place), "matmul_peak_flops_per_second": peak}
     if style == "json":
-        found = {**about, "rows": [asdict(row) for row in rows], "scaling": growth}
-        found["phases"] = [asdict(phase) for phase in spent]
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        result = {**about, "rows": [asdict(row) for row in rows], "scaling": growth}
+        result["phases"] = [asdict(phase) for phase in spent]
+        print(json.dumps(result, indent=1, ensure_ascii=False))
     else:
         print(f"{about['machine']}; float32 products at most {peak / 1e9:,.0f} GFLOP/s\n")
         print(_table(rows))

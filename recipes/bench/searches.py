@@ -136,11 +136,11 @@ def table(repeat: int) -> None:
         row("viterbi", n, 1, ours, theirs)
         for width in (32, 64):
             free = Unbounded(pairs)
-            ours, found = timed(lambda p=free, w=width: beam(p, width=w), repeat)
+            ours, result = timed(lambda p=free, w=width: beam(p, width=w), repeat)
             theirs = None
             if n == SIZES[0]:  # its time grows with the square of N: paths are copied
                 theirs, expected = timed(lambda s=scores, w=width: obvious_beam(s, w), 1)
-                check(found[0].score, expected)
+                check(result[0].score, expected)
             row("beam, unbounded order", n, width, ours, theirs)
             ours, _ = timed(lambda p=pairs, w=width: beam(p, width=w), repeat)
             row("beam, order 1", n, width, ours, None)
@@ -175,7 +175,7 @@ def particles(alpha: float) -> None:
                 how = {"alpha": alpha, "rng": rng, "particles": number}
                 taken, run = timed(lambda p=problem, how=how: particle_filter(p, **how), 1)
                 seconds[i] += taken
-                prefixes[i] += np.mean([len(one.choices) for one in run.generations])
+                prefixes[i] += np.mean([len(generation.choices) for generation in run.generations])
                 scores.append(run.generations[-1].scores.max())
             scores.append(beam(problem, width=8)[0].score)
             best = viterbi(problem) if order is not None else beam(problem, width=2048)

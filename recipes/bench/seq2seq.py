@@ -27,7 +27,7 @@ def padded(model: TranslationModel, tasks: list[Task]) -> Scores:
     """The source encoded once, the candidates in one batch, padded at the end."""
     from transformers.modeling_outputs import BaseModelOutput
 
-    found, own = [], model.model
+    result, own = [], model.model
     for task in tasks:
         states = own.get_encoder()(input_ids=torch.tensor([task[0].source])).last_hidden_state
         longest = max(len(one.target) for one in task)
@@ -37,8 +37,8 @@ def padded(model: TranslationModel, tasks: list[Task]) -> Scores:
         outputs = BaseModelOutput(last_hidden_state=states.expand(len(task), -1, -1))
         logits = own(encoder_outputs=outputs, decoder_input_ids=ids.clamp(min=0)).logits
         log_probs = logits.log_softmax(2).gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
-        found.append(log_probs.masked_fill(labels < 0, 0).double().sum(1).numpy())
-    return found
+        result.append(log_probs.masked_fill(labels < 0, 0).double().sum(1).numpy())
+    return result
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
     lists = read(options.kbest, options.sentences, options.top)
     for line, texts in zip(model.encode(lines[: len(lists)]), lists, strict=True):
         targets = map(model.target.around, ([one] for one in model.encode(texts, target=True)))
-        tasks.append([SourceAndTarget(model.source.around([line]), one) for one in targets])
+        tasks.append([SourceAndTarget(model.source.around([line]), target) for target in targets])
     hypotheses, tokens = sum(map(len, tasks)), sum(len(one.target) for own in tasks for one in own)
     print(
         f"{len(tasks)} lists, {hypotheses} candidates, {tokens / hypotheses:.1f} tokens each; "

@@ -70,7 +70,7 @@ class InContext(DocumentProblem):
     lengths: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", tuple(one.counts[0] for one in self.lists))
+        object.__setattr__(self, "lengths", tuple(of_list.counts[0] for of_list in self.lists))
 
     def initial(self) -> Rows:
         """The start context."""

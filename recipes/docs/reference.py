@@ -38,23 +38,23 @@ def commands() -> Iterator[tuple[str, click.Command]]:
     """The name and the command of all that the program has, those of groups one by one."""
     context = click.Context(cli)
     for name in cli.list_commands(context):
-        found = cli.get_command(context, name)
-        if isinstance(found, click.Group):
-            yield from ((f"{name} {inner}", one) for inner, one in found.commands.items())
-        elif found is not None:
-            yield name, found
+        result = cli.get_command(context, name)
+        if isinstance(result, click.Group):
+            yield from ((f"{name} {inner}", command) for inner, command in result.commands.items())
+        elif result is not None:
+            yield name, result
 
 
 def options_of(command: click.Command) -> dict[str, str]:
     """The options of a command by the way they are given, with their texts, as in its help."""
     context = click.Context(command, show_default=True)
-    found = dict[str, str]()
-    for one in command.params:
-        if (shown := one.get_help_record(context)) is not None:
+    result = dict[str, str]()
+    for param in command.params:
+        if (shown := param.get_help_record(context)) is not None:
             usage = shown[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
             text = shown[1].replace(" …", "").replace("].  [", "; ")
-            found[usage] = " ".join([*text.split(), *getattr(one, "details", "").split()])
-    return found
+            result[usage] = " ".join([*text.split(), *getattr(param, "details", "").split()])
+    return result
 
 
 def paragraph(text: str, *, indent: str = "") -> str:

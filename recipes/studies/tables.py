@@ -107,9 +107,9 @@ def of_demo(text: str) -> str:
         "+ model of documents",
         "the same, shuffled",
     )
-    head, *found = cells(text)
+    head, *result = cells(text)
     shown = [head.index(heading) for heading in ("BLEU", "chrF2", "TER", "better/equal/worse")]
-    rows = [[name, *(row[i] for i in shown)] for name, row in zip(names, found, strict=True)]
+    rows = [[name, *(row[i] for i in shown)] for name, row in zip(names, result, strict=True)]
     return table("BLEU|chrF2|TER|documents better/equal/worse", rows)
 
 
@@ -170,11 +170,11 @@ def replaced(readme: str, results: Path) -> str:
     """README with the tables of these results; those without results are left out."""
 
     def new(match: re.Match[str]) -> str:
-        found = results / f"{match[1]}.txt"
+        result = results / f"{match[1]}.txt"
         name = match[1]
         return (
-            block(name, found.read_text("utf-8"))
-            if found.exists()
+            block(name, result.read_text("utf-8"))
+            if result.exists()
             else f"<!-- {name} -->\n<!-- end -->"
         )
 
@@ -188,25 +188,25 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="*", choices=[*TABLES], default=[*TABLES])
-    given = parser.parse_args()
+    options = parser.parse_args()
     git = ["git", "describe", "--always", "--dirty"]
     commit = subprocess.run(git, check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
     work = Path("build", "tables", commit)  # what was made by other commits is made again
-    results = work if given.quick else RESULTS
-    folders = Folders(given.data, given.models, work, given.quick)
+    results = work if options.quick else RESULTS
+    folders = Folders(options.data, options.models, work, options.quick)
     work.mkdir(parents=True, exist_ok=True)
-    for name in given.only:
+    for name in options.only:
         try:
             text = TABLES[name][0](folders)
         except FileNotFoundError as missing:
-            if not given.quick:
+            if not options.quick:
                 raise
             print(f"{name}: no {missing}; left out", file=sys.stderr)
             continue
         printed = f"commit {commit}\n{text.replace(str(folders.models), 'models')}"
         (results / f"{name}.txt").write_text(printed, "utf-8")
         print(block(name, printed), flush=True)
-    if not given.quick:
+    if not options.quick:
         readme = ROOT / "README.md"
         readme.write_text(replaced(readme.read_text("utf-8"), RESULTS), "utf-8")
 

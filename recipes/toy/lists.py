@@ -54,11 +54,11 @@ def candidates(sentence: Sentence, dice: Dice) -> list[Candidate]:
     if dice.chance(0.05):  # two derivations of one text
         texts.append(dice.pick(texts))
     wrong = _misunderstood(readings[0], dice) if dice.chance(0.15) else {}
-    found = [
+    result = [
         _scored(tuple(wrong.get(word, word) for word in words), errors[words], dice)
         for words in texts
     ]
-    return sorted(found, key=lambda candidate: -candidate.total)
+    return sorted(result, key=lambda candidate: -candidate.total)
 
 
 def _readings(sentence: Sentence) -> list[Words]:

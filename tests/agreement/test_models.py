@@ -33,8 +33,8 @@ LISTS = {  # a sentence of document x has no candidates
     "y": [["one", "the one"], ["it is", "no light", "unheard"], ["lamp", "it gives light"]],
 }
 LISTS["x"].append(["no", "burns it"])
-PRESENT = {name: [own for own in lists if own] for name, lists in LISTS.items()}
-NUMBERS = {name: [t for t, own in enumerate(lists) if own] for name, lists in LISTS.items()}
+PRESENT = {name: [of_list for of_list in lists if of_list] for name, lists in LISTS.items()}
+NUMBERS = {name: [t for t, of_list in enumerate(lists) if of_list] for name, lists in LISTS.items()}
 FIRST = {"x": 0, "y": len(LISTS["x"])}
 SIDE = {
     "source": ["0 1", "2 2 unheard", "4", "1 0", "3", "0 0 5", "2 1"],
@@ -140,7 +140,7 @@ class Hf:
     def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
         folder = causal.save(world.folder / "gpt", positions=self.positions)
         log_p = causal.definition(folder, self)
-        present = {name: [own for own in found if own] for name, found in lists.items()}
+        present = {name: [own for own in of_list if own] for name, of_list in lists.items()}
 
         def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
             given = log_p(present[document], texts, t)
@@ -200,8 +200,8 @@ class Prompted:
         model = open_causal_model(causal.save(world.folder / "gpt", "llama", positions=400))
         world.write("p.jinja", PROMPT.encode())
         sources = {
-            name: [SIDE["source"][FIRST[name] + t] for t, own in enumerate(found) if own]
-            for name, found in lists.items()
+            name: [SIDE["source"][FIRST[name] + t] for t, own in enumerate(of_list) if own]
+            for name, of_list in lists.items()
         }
 
         def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
@@ -338,15 +338,15 @@ def written(
 ) -> tuple[str, Values]:
     """Options for the features of lists, which are written with weights, and their values."""
     sentences = [own for of_document in lists.values() for own in of_document]
-    rows = [(t, k, text) for t, own in enumerate(sentences) for k, text in enumerate(own)]
+    rows = [(t, k, text) for t, sentence in enumerate(sentences) for k, text in enumerate(sentence)]
     world.write("dev.kbest", [f"{t} ||| {x} ||| LM0= {static(t, k)} ||| 0" for t, k, x in rows])
-    world.write("dev.docs", [name for name, own in lists.items() for _ in own])
+    world.write("dev.docs", [name for name, of_list in lists.items() for _ in of_list])
     opened = [source.opened(world, lists) for source in sources]
 
     def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
         return {k: v for _, own in opened for k, v in own(document, texts, t).items()}
 
-    firsts = {name: tuple(own[0] for own in found if own) for name, found in lists.items()}
+    firsts = {name: tuple(own[0] for own in of_list if own) for name, of_list in lists.items()}
     names = [name for _, own in opened for name in own("x", firsts["x"], 0)]
     world.weights("w.json", {"LM0": lm0, **{name: FEATURES[name] for name in names}})
     return " ".join(options for options, _ in opened), values
@@ -386,7 +386,7 @@ def test_features_are_given_the_first_candidates_and_best_path(name: str, world:
     check_lists(world, "scored", {name: (0,) * 3 for name in PRESENT}, values)
     reports = "--summary out.json --kbest-out k --trace trace"
     command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json {reports}"
-    found = world.ok(f"{command} --out out --search {search}")
+    run = world.ok(f"{command} --out out --search {search}")
     chosen: dict[str, tuple[int, ...]] = {}
     for document in world.json("out.json")["documents"]:
         name = document["id"]
@@ -411,7 +411,7 @@ def test_features_are_given_the_first_candidates_and_best_path(name: str, world:
         t, name = NUMBERS[line["document"]].index(line["sentence"]), line["document"]
         own = values(name, texts_of(name, chosen[name]), t)
         assert {k: line["features"][k] for k in own} == pytest.approx(own, abs=1e-3)
-    assert "tokens scored in" in found.err or "ngram" in options or "used" in options
+    assert "tokens scored in" in run.err or "ngram" in options or "used" in options
 
 
 # Searches of models of unbounded order, with and without scores of earlier searches
@@ -446,27 +446,27 @@ def test_a_path_has_the_score_of_its_definition_whatever_found_it(name: str, wor
     command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json -q"
     command += " --deterministic --summary out.json --kbest-out k --out out"
     for search in searches:
-        found = []
+        result = []
         for cache in (" --no-cache", ""):
             world.ok(f"{command} --search {search}{cache}")
-            found.append([world.content(file) for file in ("out.json", "k")])
-        assert found[0] == found[1]
-        for one in world.json("out.json")["documents"]:
-            pairs = zip(DEEP[one["id"]], one["choices"], strict=True)
+            result.append([world.content(file) for file in ("out.json", "k")])
+        assert result[0] == result[1]
+        for document in world.json("out.json")["documents"]:
+            pairs = zip(DEEP[document["id"]], document["choices"], strict=True)
             texts = tuple(own[k] for own, k in pairs)
             truth = sum(
                 FEATURES[feature] * value
                 for t in range(len(texts))
-                for feature, value in values(one["id"], texts, t).items()
+                for feature, value in values(document["id"], texts, t).items()
             )
-            assert one["score"] == pytest.approx(truth, abs=1e-3)
+            assert document["score"] == pytest.approx(truth, abs=1e-3)
 
 
 # Windows of models of Hugging Face
 def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
     options, values = written(world, DEEP, [Hf(positions=20)])
-    found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
-    assert re.search(r"\d+ x context longer than the 20 positions of lm", found.err)
+    run = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    assert re.search(r"\d+ x context longer than the 20 positions of lm", run.err)
     for line in world.lines("scored"):
         number, text, *_ = line.split(" ||| ")
         t = int(number) - 4 * (int(number) > 3)
@@ -486,22 +486,22 @@ def test_windows_that_a_model_cannot_be_given_are_refused_with_their_cure(world:
     words = world.json("gpt/tokenizer.json")
     words["normalizer"] = {"type": "Strip", "strip_left": False, "strip_right": True}
     world.write("gpt/tokenizer.json", json.dumps(words))
-    found = world.run(command)
-    assert found.exit == 3
-    assert re.search("gpt: its tokenizer has no newline, .*; add ,join=space$", found.err, re.M)
+    run = world.run(command)
+    assert run.exit == 3
+    assert re.search("gpt: its tokenizer has no newline, .*; add ,join=space$", run.err, re.M)
     world.ok(f"{command},join=space")
 
 
 def test_detokenised_texts_are_what_the_model_reads_and_have_own_scores(world: World) -> None:
     plain: Lists = {"x": [['he reads "light".', "a lamp"], ["she is old."]]}
     tokenised: Lists = {"x": [["he reads &quot; light &quot; .", "a lamp"], ["she is old ."]]}
-    found = []
+    result = []
     for lists, window in ((plain, ""), (tokenised, ",detokenize=en"), (tokenised, "")):
         options, _ = written(world, lists, [Hf(window)])
         world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
-        found.append([features(line)["lm"] for line in world.lines("scored")])
-    assert found[0] == pytest.approx(found[1], abs=1e-5)
-    assert found[2] != pytest.approx(found[1], abs=1e-3)
+        result.append([features(line)["lm"] for line in world.lines("scored")])
+    assert result[0] == pytest.approx(result[1], abs=1e-5)
+    assert result[2] != pytest.approx(result[1], abs=1e-3)
 
 
 # Models in tuning, and the work that they do
@@ -517,13 +517,13 @@ def test_detokenised_texts_are_what_the_model_reads_and_have_own_scores(world: W
 def test_weights_are_tuned_with_models_that_they_name(sources: list[Any], world: World) -> None:
     chosen, _ = written(world, DEEP, sources)
     names = world.json("w.json")["weights"].keys()
-    world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
+    world.write("dev.ref", [of_list[-1] or "no" for lists in DEEP.values() for of_list in lists])
     lists = f"--kbest dev.kbest --docs dev.docs {chosen}"
     tune = f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --select none --starts 1"
     world.ok(f"{tune} --out tuned.json")
-    found = world.json("tuned.json")
-    assert found["weights"].keys() == names
-    models = found["provenance"]["models"]
+    result = world.json("tuned.json")
+    assert result["weights"].keys() == names
+    models = result["provenance"]["models"]
     for source in sources:
         if isinstance(source, Lm):
             own = models[source.name]
@@ -532,7 +532,7 @@ def test_weights_are_tuned_with_models_that_they_name(sources: list[Any], world:
             assert own.get("document_cache", 0.0) == expected
         else:
             assert models["lm"]["folder"] == f"hf:gpt{source.window}"
-    assert len({own["digest"] for own in models.values()}) == len(sources)
+    assert len({model["digest"] for model in models.values()}) == len(sources)
     world.ok(f"decode {lists} --weights tuned.json --out out")
 
 
@@ -547,13 +547,13 @@ def test_a_search_scores_what_it_visits_and_first_candidates(search: str, world:
         (tokens,) = re.findall(r"lm: (?:.*, )?([\d,]+) tokens scored in", said) or ["0"]
         return int(tokens.replace(",", "")), world.json("out.json")
 
-    tokens, found = decoded(search)
+    tokens, result = decoded(search)
     model = open_causal_model(world.folder / "gpt")
     expected = {"visited": 0, "all": 0}
-    for one in found["documents"]:
-        lists = [own for own in DEEP[one["id"]] if own]
+    for document in result["documents"]:
+        lists = [own for own in DEEP[document["id"]] if own]
         for t, texts in enumerate(lists):
-            visited = {lists[t - 1][k] for k in (0, one["choices"][t - 1])} if t else {""}
+            visited = {lists[t - 1][k] for k in (0, document["choices"][t - 1])} if t else {""}
             size = sum(map(len, model.encode([f"{text}\n" for text in texts])))
             expected["visited"] += size * len(visited)
             expected["all"] += size * (len({*lists[t - 1]}) if t else 1)
@@ -561,7 +561,7 @@ def test_a_search_scores_what_it_visits_and_first_candidates(search: str, world:
     assert decoded("viterbi")[0] == expected["all"] - expected["visited"]
     world.ok("cache clear")
     assert decoded("viterbi")[0] == expected["all"]
-    assert decoded(search) == (0, found)
+    assert decoded(search) == (0, result)
 
 
 def test_a_beam_that_scores_what_it_visits_keeps_each_last_choice_once(world: World) -> None:
@@ -570,9 +570,9 @@ def test_a_beam_that_scores_what_it_visits_keeps_each_last_choice_once(world: Wo
     options, _ = written(world, lists, [Hf(",sentences=1", 1)])
     command = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
     world.ok(f"{command} {options} --summary out.json --out out --search beam --beam 2")
-    found = world.json("out.json")
-    assert [one["exact"] for one in found["documents"]] == [False, True]
-    assert "|ctx:1|" in found["signature"]
+    result = world.json("out.json")
+    assert [document["exact"] for document in result["documents"]] == [False, True]
+    assert "|ctx:1|" in result["signature"]
     last = Lm("adclm", "b", shape=LAST)  # read from the other end, like the sum of both
     options, _ = written(world, lists, [Hf(",sentences=1", 1), last])
     said = world.ok(f"{command} {options} --summary both.json --out out --search beam --beam 1")
@@ -584,38 +584,38 @@ def test_commands_on_texts_score_with_causal_models_as_those_on_lists(world: Wor
     documents = [["the lamp is lit", "it reads"], ["she", "no sea", "it"]]
 
     def log_ps(before: list[str], variants: list[str]) -> list[float]:
-        texts = [(*before, one) for one in variants]
+        texts = [(*before, variant) for variant in variants]
         return [log_p([[one] for one in own], own, len(before)) for own in texts]
 
     def of(text: tuple[str, ...]) -> float:
         return sum(log_ps([*text[:t]], [text[t]])[0] for t in range(len(text)))
 
     world.write("text", [*documents[0], "", *documents[1]])
-    found = world.ok("perplexity --lm hf:gpt text --per-document --format json").json
-    nats = [-of((*own,)) for own in documents]
-    assert [own["nats"] for own in found["documents"]] == pytest.approx(nats, abs=1e-3)
-    assert found["perplexity"] == pytest.approx(math.exp(sum(nats) / found["tokens"]), rel=1e-4)
-    found = world.ok("lm-eval coherence --lm g=hf:gpt text --format json").json["models"][0]
+    result = world.ok("perplexity --lm hf:gpt text --per-document --format json").json
+    nats = [-of((*document,)) for document in documents]
+    assert [document["nats"] for document in result["documents"]] == pytest.approx(nats, abs=1e-3)
+    assert result["perplexity"] == pytest.approx(math.exp(sum(nats) / result["tokens"]), rel=1e-4)
+    result = world.ok("lm-eval coherence --lm g=hf:gpt text --format json").json["models"][0]
     right = [
-        sum(of((*own,)) > of(other) for other in {*permutations(own)} - {(*own,)})
-        for own in documents
+        sum(of((*document,)) > of(other) for other in {*permutations(document)} - {(*document,)})
+        for document in documents
     ]
-    assert found["right"] == right
-    items = [(own[:-1], [own[-1], "he is old", "no"]) for own in documents]
+    assert result["right"] == right
+    items = [(document[:-1], [document[-1], "he is old", "no"]) for document in documents]
     lines = [{"context": c, "right": v[0], "wrong": v[1:]} for c, v in items]
     world.write("items", [json.dumps(line) for line in lines])
-    found = world.ok("lm-eval contrastive --lm hf:gpt items --format json").json["models"][0]
+    result = world.ok("lm-eval contrastive --lm hf:gpt items --format json").json["models"][0]
     for name, given in (("context", True), ("null", False), ("other", True)):
         contexts = [before if given else [] for before, _ in items]
         contexts = contexts[::-1] if name == "other" else contexts
         both = [log_ps(c, v) for c, (_, v) in zip(contexts, items, strict=True)]
         share = sum(own[0] > max(own[1:]) for own in both) / 2
-        assert found["groups"][0]["accuracies"][name]["accuracy"] == share
+        assert result["groups"][0]["accuracies"][name]["accuracy"] == share
     command = "lm-eval next-sentence --lm g=hf:gpt,sentences=1 --block 2 --context 1 text"
-    found = world.ok(f"{command} --format json").json["models"][0]
-    rows = [log_ps(own[:1], [other[1] for other in documents]) for own in documents]
-    expected = sum(max(own) == own[n] for n, own in enumerate(rows)) / len(rows)
-    assert found["accuracies"]["log_p"]["accuracy"] == expected
+    result = world.ok(f"{command} --format json").json["models"][0]
+    rows = [log_ps(document[:1], [other[1] for other in documents]) for document in documents]
+    expected = sum(max(row) == row[n] for n, row in enumerate(rows)) / len(rows)
+    assert result["accuracies"]["log_p"]["accuracy"] == expected
 
 
 def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weights(
@@ -624,14 +624,14 @@ def test_the_token_that_texts_begin_with_is_chosen_once_and_kept_with_the_weight
     monkeypatch.setattr("rerank.scorers.causal_lm.CLEARLY", 1.0)
     folder = causal.save(world.folder / "gpt", more=("<a>", "<b>", "<c>"))
     options, _ = written(world, DEEP, [])
-    world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
+    world.write("dev.ref", [of_list[-1] or "no" for lists in DEEP.values() for of_list in lists])
     world.weights("w.json", {"LM0": 0.25, "lm": 1.0})
     lists = f"--kbest dev.kbest --docs dev.docs {options} --lm lm=hf:gpt"
     tuning = f"tune-mert {lists} --ref dev.ref --start w.json --out tuned.json"
     said = world.ok(tuning).err
     model = open_causal_model(folder)
     firsts = [own[0] for found in DEEP.values() for own in found if own][:12]
-    encoded = [one for one in model.encode([f"{one}\n" for one in firsts]) if one]
+    encoded = [one for one in model.encode([f"{first}\n" for first in firsts]) if one]
     sums = {
         name: sum(causal.obvious(model, [token], one) for one in encoded)
         for name, token in model.tokenizer.get_added_vocab().items()
@@ -666,7 +666,7 @@ def test_candidates_beyond_the_positions_are_named_or_scored_by_parts(world: Wor
     short, tokens = model.encode(["no\n", f"{long}\n"])
     parts = [([0], tokens[:16])]
     parts += [(tokens[n - 8 : n], tokens[n : n + 8]) for n in range(16, len(tokens), 8)]
-    truth = [causal.obvious(model, [0], short), sum(causal.obvious(model, *own) for own in parts)]
+    truth = [causal.obvious(model, [0], short), sum(causal.obvious(model, *part) for part in parts)]
     assert [features(line)["g"] for line in scored] == pytest.approx(truth, abs=1e-3)
 
 

@@ -250,11 +250,11 @@ def decode(world: World, source: Source, search: str, *more: str, **weights: Any
 
 def features(document: Document, source: Source, t: int, path: Choices) -> list[Features]:
     """All features of the candidates of a sentence after a path."""
-    found = [dict(own) for own in document.own[t]]
+    result = [dict(own) for own in document.own[t]]
     for more in source.features:
-        for one, other in zip(found, more(document, t, path), strict=True):
+        for one, other in zip(result, more(document, t, path), strict=True):
             one.update(other)
-    return found
+    return result
 
 
 def weighted(source: Source, one: Features) -> float:
@@ -338,11 +338,11 @@ def test_a_search_finds_paths_with_their_own_scores(name: str, search: str, here
     ("name", "search"), [("pairs", "--search viterbi"), ("order-2", "--search beam --beam 500")]
 )
 def test_the_summary_lists_the_best_paths_of_documents(name: str, search: str, here: World) -> None:
-    found = decode(here, SOURCES[name], search, "--n-best", "4")
-    for d, one in enumerate(found["documents"]):
+    result = decode(here, SOURCES[name], search, "--n-best", "4")
+    for d, document in enumerate(result["documents"]):
         paths = all_paths(name, d)
         ranked = sorted(paths, key=lambda path: -paths[path])[:4]  # stable: equal ones in order
-        listed = [one, *one["further"]]
+        listed = [document, *document["further"]]
         assert [tuple(path["choices"]) for path in listed] == ranked
         assert [path["score"] for path in listed] == [paths[path] for path in ranked]
 
@@ -449,9 +449,9 @@ def sentence_chrf(hypothesis: str, reference: str) -> float:
 @pytest.mark.parametrize("name", ["pairs", "codclm"])
 def test_mbr_chooses_by_expected_utility_under_marginals_of_paths(name: str, here: World) -> None:
     """The utility is chrF of sacrebleu."""
-    found = decode(here, SOURCES[name], f"--search mbr:utility=chrf --alpha {ALPHA}")
-    assert "|utility:chrf|" in found["signature"]
-    for d, (one, document) in enumerate(zip(found["documents"], DOCUMENTS, strict=True)):
+    result = decode(here, SOURCES[name], f"--search mbr:utility=chrf --alpha {ALPHA}")
+    assert "|utility:chrf|" in result["signature"]
+    for d, (one, document) in enumerate(zip(result["documents"], DOCUMENTS, strict=True)):
         paths = all_paths(name, d)
         shares = {path: math.exp(ALPHA * score) for path, score in paths.items()}
         for t, choice in enumerate(one["choices"]):
@@ -476,8 +476,8 @@ def test_a_document_is_drawn_alike_in_any_company(name: str, search: str, here: 
     together = {one["id"]: one for one in decode(here, SOURCES[name], how)["documents"]}
     for documents in (DOCUMENTS[::-1], DOCUMENTS[2:3]):
         write_lists(here, documents)
-        found = decode(here, SOURCES[name], how)["documents"]
-        for one, document in zip(found, documents, strict=True):
+        result = decode(here, SOURCES[name], how)["documents"]
+        for one, document in zip(result, documents, strict=True):
             assert one["choices"] == together[document.name]["choices"]
             assert one["log_normaliser"] == pytest.approx(together[document.name]["log_normaliser"])
 

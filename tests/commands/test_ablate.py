@@ -40,7 +40,7 @@ def chosen_after(world: World, lm: str, contexts: Mapping[int, Sequence[str]]) -
     contexts: texts of the sentences before, of each sentence with candidates. Each sentence is a
     document with its context.
     """
-    lines, found = world.lines("dev.kbest"), [""] * len(world.lines("dev.docs"))
+    lines, result = world.lines("dev.kbest"), [""] * len(world.lines("dev.docs"))
     rows, docs, places = list[str](), list[str](), dict[int, int]()
     for t, before in contexts.items():
         for text in before:
@@ -53,18 +53,18 @@ def chosen_after(world: World, lm: str, contexts: Mapping[int, Sequence[str]]) -
     world.write("one.docs", docs)
     output = decoded(world, lm, "--weights", "w.json", kbest="one.kbest", docs="--docs one.docs")
     for t, place in places.items():
-        found[t] = output[place]
-    return found
+        result[t] = output[place]
+    return result
 
 
 def rows(world: World, lm: str, *more: object) -> dict[str, Any]:
-    found = world.ok(ABLATE, "--lm", f"lm={lm}", "--format", "json", *more).json
-    return {system["name"]: system for system in found["systems"]}
+    result = world.ok(ABLATE, "--lm", f"lm={lm}", "--format", "json", *more).json
+    return {system["name"]: system for system in result["systems"]}
 
 
 def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Folders) -> None:
     lm, refs, docs = str(model_folders["ccdclm"]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
-    found = rows(drawn, lm)
+    result = rows(drawn, lm)
     each = {"docs": "--no-docs each"}
     own = decoded(drawn, lm, "--weights", "w.json")
     filled = sorted({int(line.split(" ", 1)[0]) for line in drawn.lines("dev.kbest")})
@@ -75,14 +75,14 @@ def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Folders)
         "first candidates": decoded(drawn, lm, "--weights", "w.json", "--top", 1),
         "references": chosen_after(drawn, lm, {t: [refs[s] for s in before[t]] for t in filled}),
     }
-    assert {*found} == {*outputs, "another document"}
+    assert {*result} == {*outputs, "another document"}
 
     def values(output: Sequence[str]) -> tuple[float, int]:
         changed = sum(a != b for a, b in zip(output, own, strict=True))
         return round(bleu(output, refs).score, 9), changed
 
     def row(kind: str) -> tuple[float, int]:
-        return round(found[kind]["bleu"], 9), found[kind]["changed"]
+        return round(result[kind]["bleu"], 9), result[kind]["changed"]
 
     for kind, output in outputs.items():
         assert row(kind) == values(output), kind
@@ -109,8 +109,8 @@ def test_rows_are_scores_in_these_contexts(drawn: World, model_folders: Folders)
 
 def test_a_single_document_has_no_other(drawn: World, model_folders: Folders) -> None:
     command = ABLATE.replace("--docs dev.docs", "--no-docs one")
-    found = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
-    names = [system["name"] for system in found["systems"]]
+    result = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
+    names = [system["name"] for system in result["systems"]]
     assert names == [kind for kind in KINDS if kind != "another document"]
 
 

@@ -36,9 +36,9 @@ def test_scores_are_of_the_adapter_that_is_given_and_caches_are_not_mixed(adapte
         if folder is not None:
             own = lora.hooked(model.model, adapted.folder / folder, dict.fromkeys(lora.GPT2, 8 / 3))
             model = replace(model, load=lambda: own)
-        return [causal.obvious(model, [0], model.encode([f"{one}\n"])[0]) for one in TEXTS]
+        return [causal.obvious(model, [0], model.encode([f"{text}\n"])[0]) for text in TEXTS]
 
-    adapted.write("l", [f"0 ||| {one} ||| A= -1 ||| -1" for one in TEXTS])
+    adapted.write("l", [f"0 ||| {text} ||| A= -1 ||| -1" for text in TEXTS])
     expected = {
         "": truth(None),
         ",adapter=lora": truth("lora"),
@@ -82,8 +82,8 @@ def test_candidates_are_those_of_a_model_that_was_merged_before(world: World) ->
     models = {"plain": "mt", "own": "mt,adapter=lora", "truth": "merged"}
     for out, model in models.items():
         world.ok(f"{run} --model seq2seq:{model} --out {out}.jsonl")
-    found = {out: [json.loads(line) for line in world.lines(f"{out}.jsonl")] for out in models}
-    assert found["own"] == found["truth"] != found["plain"]
+    result = {out: [json.loads(line) for line in world.lines(f"{out}.jsonl")] for out in models}
+    assert result["own"] == result["truth"] != result["plain"]
 
 
 def test_no_output_is_written_into_the_folder_of_an_adapter(adapted: World) -> None:

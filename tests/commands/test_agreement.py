@@ -29,35 +29,35 @@ def agreement(texts: list[str], k: int, beta: float = 1.25) -> float:
     """Mean sentence chrF of a text against the others."""
     others = [text for i, text in enumerate(texts) if i != k]
     metric = CHRF(beta=beta)  # type: ignore[arg-type]  # a whole number by default
-    scores = [float(metric.sentence_score(texts[k], [one]).score) for one in others]
+    scores = [float(metric.sentence_score(texts[k], [other]).score) for other in others]
     return sum(scores) / len(others)
 
 
 def lines(samples: list[list[str]], **more: object) -> str:
     """JSON lines of lists, one for each sentence."""
-    return "".join(json.dumps({"hypotheses": own, **more}) + "\n" for own in samples)
+    return "".join(json.dumps({"hypotheses": sample, **more}) + "\n" for sample in samples)
 
 
 def test_samples_without_scores_are_chosen_by_agreement_which_is_said(world: World) -> None:
     world.write("s.jsonl", lines(SAMPLES))
     run = world.ok("decode --kbest s.jsonl --kbest-out out -v")
-    of_all = [[agreement(own, k) for k in range(len(own))] for own in SAMPLES]
+    of_all = [[agreement(sample, k) for k in range(len(sample))] for sample in SAMPLES]
     best = [values.index(max(values)) for values in of_all]
-    assert run.lines == [own[k] for own, k in zip(SAMPLES, best, strict=True)]
+    assert run.lines == [sample[k] for sample, k in zip(SAMPLES, best, strict=True)]
     assert run.err.startswith(CHOSEN)
     assert "each sentence is a document" in run.err
-    chrf2 = [[agreement(own, k, 2) for k in range(len(own))] for own in SAMPLES]
+    chrf2 = [[agreement(sample, k, 2) for k in range(len(sample))] for sample in SAMPLES]
     chosen = sum(values[k] for values, k in zip(chrf2, best, strict=True)) / 3
     means = sum(sum(values) / len(values) for values in chrf2) / 3
     assert f"a mean chrF of {chosen:.1f} against the others of their sentence" in run.err
     assert f"all candidates {means:.1f}" in run.err
     assert "|w:agreement|" in run.err
     written = [json.loads(line)["candidates"] for line in world.lines("out")]
-    for own, values, candidates in zip(SAMPLES, of_all, written, strict=True):
-        features = [one["features"] for one in candidates]
-        assert [one["votes"] for one in features] == [own.count(text) for text in own]
-        assert [one["agreement"] for one in features] == pytest.approx(values, abs=1e-6)
-    world.write("flat", [text for own in SAMPLES for text in own[:2]])
+    for sample, values, candidates in zip(SAMPLES, of_all, written, strict=True):
+        features = [candidate["features"] for candidate in candidates]
+        assert [feature["votes"] for feature in features] == [sample.count(text) for text in sample]
+        assert [feature["agreement"] for feature in features] == pytest.approx(values, abs=1e-6)
+    world.write("flat", [text for sample in SAMPLES for text in sample[:2]])
     assert len(world.ok("decode --kbest flat --kbest-format flat:2 --no-docs one").lines) == 3
 
 
@@ -65,7 +65,7 @@ def test_samples_without_scores_are_chosen_by_agreement_which_is_said(world: Wor
     "search", ["", "--search beam", *(f"--search mbr:utility={u}" for u in UTILITIES)]
 )
 def test_equal_scores_and_empty_or_repeated_samples_are_fine(search: str, world: World) -> None:
-    equal = [lines([own], scores=[t] * len(own)) for t, own in enumerate(SAMPLES)]
+    equal = [lines([sample], scores=[t] * len(sample)) for t, sample in enumerate(SAMPLES)]
     for content in (lines(SAMPLES), "".join(equal)):
         world.write("s.jsonl", content)
         expected = ["a b c d", "q r"]
@@ -78,8 +78,8 @@ def test_equal_scores_and_empty_or_repeated_samples_are_fine(search: str, world:
 @pytest.mark.parametrize("search", ["", *(f"--search mbr:utility={u}" for u in UTILITIES)])
 def test_the_outputs_of_systems_are_voters_like_samples(search: str, world: World) -> None:
     for m in range(3):
-        world.write(f"s{m}", [own[m] if m < len(own) else own[-1] for own in SAMPLES])
-    world.write("s.jsonl", lines([[*own, own[-1]][:3] for own in SAMPLES]))
+        world.write(f"s{m}", [sample[m] if m < len(sample) else sample[-1] for sample in SAMPLES])
+    world.write("s.jsonl", lines([[*sample, sample[-1]][:3] for sample in SAMPLES]))
     systems = " ".join(f"--systems s{m}=s{m}" for m in range(3))
     expected = world.ok(f"decode --kbest s.jsonl {search}").lines
     assert world.ok(f"decode {systems} {search}").lines == expected
@@ -194,8 +194,8 @@ def test_lists_and_outputs_merge_by_text_with_the_scores_of_each(world: World) -
     world.write("a.out", ["a  b c d", "it gives light", "x y z w", "nobody comes"])
     given = "--kbest s.jsonl --kbest base=dev.kbest --systems A=a.out --docs dev.docs"
     rows = [json.loads(line)["candidates"] for line in world.ok(f"score {given}").lines]
-    whole = {one["text"]: one["features"] for own in rows for one in own}
-    assert [len(own) for own in rows] == [5, 5, 4, 3]
+    whole = {one["text"]: one["features"] for row in rows for one in row}
+    assert [len(row) for row in rows] == [5, 5, 4, 3]
     found = whole["a b c d"]
     assert [found[name] for name in ("sysA", "syss", "sysbase", "votes")] == [1, 2, 0, 3]
     assert (found["baseLM0"], found["baseTM0"], found["basetotal"]) == (0, [0, 0], 0)
@@ -215,7 +215,7 @@ def test_lists_and_outputs_merge_by_text_with_the_scores_of_each(world: World) -
     assert "has scores, which nothing but weights" in world.refused(f"decode {given}")
     mbr = [world.ok(f"decode {own} --search mbr:utility=chrf").out for own in (given, turned)]
     assert mbr[0] == mbr[1]
-    texts = [[one["text"] for one in own] for own in rows]
+    texts = [[one["text"] for one in row] for row in rows]
     files = ["s.jsonl", "base=dev.kbest"]
     (evening, town) = rerank.read(files, "dev.docs", systems={"A": "a.out"})
     assert [[text for text, _ in own] for own in [*evening.sentences, *town.sentences]] == texts
@@ -227,8 +227,8 @@ def test_utilities_of_another_tool_come_from_a_file(world: World) -> None:
     """The utilities of bleu in a file choose what `bleu` chooses; others what they say."""
     world.write("s.jsonl", lines(SAMPLES))
     arrays: dict[str, Any] = {}
-    for t, own in enumerate(SAMPLES):
-        pairs = [[CHRF().sentence_score(a, [b]).score for b in own] for a in own]
+    for t, sample in enumerate(SAMPLES):
+        pairs = [[CHRF().sentence_score(a, [b]).score for b in sample] for a in sample]
         arrays[str(t)] = np.array(pairs)
     np.savez(world.folder / "U.npz", **arrays)
     command = "decode --kbest s.jsonl --search mbr:utility="
@@ -266,8 +266,8 @@ def test_a_table_has_the_engine_of_each_segment_and_last_lines_have_shares(world
     assert table["text of A one"] == texts["A\tone"]
     assert table["changed"] == ["no", "yes", "no", "yes"]
     trace = [json.loads(line) for line in world.lines("t")]
-    assert [float(value) for value in table["score"]] == [one["total"] for one in trace]
-    of_others = [one["features"]["consensuschrf"] for one in trace]
+    assert [float(value) for value in table["score"]] == [entry["total"] for entry in trace]
+    of_others = [entry["features"]["consensuschrf"] for entry in trace]
     assert [float(value) for value in table["agreement"]] == pytest.approx(of_others)
     summary = world.json("s.json")
     assert summary["agreement"]["chosen"] == pytest.approx(sum(of_others) / 4)

@@ -91,12 +91,12 @@ def test_texts_of_documents_are_read_and_aligned(world: World, form: str) -> Non
     for name, text in FORMS[form].items():
         world.write(name, text)
     world.write("ref", REFERENCES)
-    world.write("segments", [line for own in SEGMENTS for line in own])
-    found = world.ok("evaluate --docs dev.docs --ref ref --align --format json t")
+    world.write("segments", [line for segment in SEGMENTS for line in segment])
+    run = world.ok("evaluate --docs dev.docs --ref ref --align --format json t")
     expected = world.ok("evaluate --docs dev.docs --ref ref --format json segments")
-    for own, others in zip(found.json["systems"], expected.json["systems"], strict=True):
+    for own, others in zip(run.json["systems"], expected.json["systems"], strict=True):
         assert own["metrics"] == others["metrics"]
-    assert ("documents of a text not found" in found.stderr.decode()) == (form == "one-text")
+    assert ("documents of a text not found" in run.stderr.decode()) == (form == "one-text")
     command = "evaluate --docs dev.docs --ref ref --systems A=t,align=yes ref --format json"
     beside = world.ok(command)
     assert beside.json["systems"][0]["metrics"]["bleu"]["score"] == own["metrics"]["bleu"]["score"]
@@ -110,9 +110,9 @@ def test_empty_merged_and_repeated_segments_are_named(world: World) -> None:
     world.write("ref", [*REFERENCES[:3], again])
     text = f"the lamp is lit and bright now .\n\nthe café is closed .\n{again}\n{again}\n"
     world.write("t", text)
-    found = world.ok("evaluate --docs dev.docs --ref ref --align t -m bleu").stderr.decode()
-    assert "merged segment, whose text is in the one beside it: evening:2" in found
-    assert "repeated sentence, more often than in the references, in a segment: town:2" in found
+    result = world.ok("evaluate --docs dev.docs --ref ref --align t -m bleu").stderr.decode()
+    assert "merged segment, whose text is in the one beside it: evening:2" in result
+    assert "repeated sentence, more often than in the references, in a segment: town:2" in result
     world.write("t", f"the lamp is lit .\n\n{again}\n")
-    found = world.ok("evaluate --docs dev.docs --ref ref --align t -m bleu").stderr.decode()
-    assert "2 x segment without text, which the document leaves out: evening:2, town:1" in found
+    result = world.ok("evaluate --docs dev.docs --ref ref --align t -m bleu").stderr.decode()
+    assert "2 x segment without text, which the document leaves out: evening:2, town:1" in result

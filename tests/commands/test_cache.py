@@ -30,21 +30,21 @@ def test_info_counts_shards_and_bytes_by_group(filled: World) -> None:
     groups = [path for path in sorted(folder.iterdir()) if path.is_dir()]
     (groups[0] / "mine.scores").write_text("x" * 99)
     sizes = [[path.stat().st_size for path in group.glob("????????*.scores")] for group in groups]
-    found = filled.ok("cache info --format json", RERANK_CACHE_GB="1.5").json
-    assert found == {
+    result = filled.ok("cache info --format json", RERANK_CACHE_GB="1.5").json
+    assert result == {
         "schema": 1,
         "folder": str(folder),
         "shards": 4,
         "bytes": sum(map(sum, sizes)),
         "limit": 1_500_000_000,
-        "groups": [{"group": group.name, "shards": 2, "bytes": sum(own)}
-            for group, own in zip(groups, sizes, strict=True)],
+        "groups": [{"group": group.name, "shards": 2, "bytes": sum(size)}
+            for group, size in zip(groups, sizes, strict=True)],
     }  # fmt: skip
     first, *others = filled.ok("cache info").lines
-    assert first == f"{folder}: 4 shards, {found['bytes'] / 1e6:.1f} MB of at most 20.0 GB"
+    assert first == f"{folder}: 4 shards, {result['bytes'] / 1e6:.1f} MB of at most 20.0 GB"
     assert others == [
-        f"{group.name}: 2 shards, {sum(own) / 1e6:.1f} MB"
-        for group, own in zip(groups, sizes, strict=True)
+        f"{group.name}: 2 shards, {sum(size) / 1e6:.1f} MB"
+        for group, size in zip(groups, sizes, strict=True)
     ]
 
 
@@ -72,8 +72,8 @@ def test_clear_removes_what_is_ours_and_nothing_else(filled: World) -> None:
     links = {"a" * 16: far.parent, f"{one.name}/{'b' * 16}.scores": far}
     for link, target in links.items():
         (folder / link).symlink_to(target)
-    found = filled.ok("cache clear")
-    assert found.out == f"removed {(size + 16) / 1e6:.1f} MB of scores from {folder}\n"
+    run = filled.ok("cache clear")
+    assert run.out == f"removed {(size + 16) / 1e6:.1f} MB of scores from {folder}\n"
     paths = (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
     assert {str(path.relative_to(folder)) for path in paths} == strangers | links.keys()
     assert not other.exists()
@@ -88,15 +88,15 @@ def test_shards_that_vanish_do_not_count(filled: World, monkeypatch: pytest.Monk
     @contextmanager
     def emptied(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
         with scandir(folder) as entries:
-            found = list(entries)
-        for entry in found:
+            result = list(entries)
+        for entry in result:
             if entry.name.endswith(".scores"):
                 os.unlink(entry.path)
-        yield found
+        yield result
 
     monkeypatch.setattr(os, "scandir", emptied)
-    found = filled.ok("cache info --format json").json
-    assert (found["shards"], found["bytes"], found["groups"]) == (0, 0, [])
+    result = filled.ok("cache info --format json").json
+    assert (result["shards"], result["bytes"], result["groups"]) == (0, 0, [])
 
 
 def test_the_folder_that_is_named_is_used_shown_and_cleared(filled: World) -> None:

@@ -54,9 +54,9 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_texts(translator
     words, own = seq2seq.plain(translator.folder / "mt")
     words.src_lang = "zho_Hans"
     code, end = words.convert_tokens_to_ids("eng_Latn"), words.eos_token_id
-    found = lists(translator)
-    assert [line["document"] for line in found] == ["a", "a", "b", "b", "b"]
-    for source, line in zip(SOURCES, found, strict=True):
+    result = lists(translator)
+    assert [line["document"] for line in result] == ["a", "a", "b", "b", "b"]
+    for source, line in zip(SOURCES, result, strict=True):
         assert line["source"] == source
         ids = torch.tensor([words(source).input_ids])
         beams = own.generate(
@@ -76,7 +76,7 @@ def test_beams_are_those_of_transformers_with_the_loss_of_their_texts(translator
             features = candidate["features"]
             assert features["logprob"] == pytest.approx(features["g"], abs=1e-4)
     channel = "--lm chan=seq2seq:mt,src=eng_Latn,tgt=zho_Hans,reverse=yes"
-    translator.write("ref", [line["candidates"][-1]["text"] for line in found])
+    translator.write("ref", [line["candidates"][-1]["text"] for line in result])
     translator.write("start", "[weight]\nlogprob= 1\n")
     translator.ok(f"tune-mert --kbest out.jsonl --ref ref {channel} --start start --out w.json")
     translator.ok(f"decode --kbest out.jsonl {channel} --weights w.json --out out")
@@ -115,10 +115,10 @@ def test_groups_of_one_beam_pay_for_the_tokens_of_earlier_groups(translator: Wor
         expected = {
             " ".join(words.decode(tokens, skip_special_tokens=True).split()) for tokens in groups
         }
-        texts = [one["text"] for one in line["candidates"]]
+        texts = [candidate["text"] for candidate in line["candidates"]]
         assert {*texts} == expected
-        found = [one["features"]["logprob"] for one in line["candidates"]]
-        assert found == sorted(found, reverse=True)
+        result = [candidate["features"]["logprob"] for candidate in line["candidates"]]
+        assert result == sorted(result, reverse=True)
     kept = lists(translator)
     wide = RUN.replace("--batch 2", "--batch 5")
     translator.ok(f"{wide} {MODEL} --beam-groups 4 --diversity-penalty 0.7")
@@ -133,16 +133,16 @@ def test_draws_depend_on_the_seed_not_on_batches_and_a_stopped_run_goes_on_with_
     import lm.seq2seq
 
     translator.ok(f"{RUN} {MODEL} {DRAWS}")
-    whole, found = translator.text("out.jsonl"), lists(translator)
-    for line in found:
-        votes = [one["features"]["votes"] for one in line["candidates"]]
-        scores = [one["features"]["logprob"] for one in line["candidates"]]
+    whole, result = translator.text("out.jsonl"), lists(translator)
+    for line in result:
+        votes = [candidate["features"]["votes"] for candidate in line["candidates"]]
+        scores = [candidate["features"]["logprob"] for candidate in line["candidates"]]
         assert sum(votes) == 4
         assert scores == sorted(scores, reverse=True)
     translator.ok(f"{RUN} {MODEL} {DRAWS} --batch 3")
-    for line, other in zip(found, lists(translator), strict=True):  # equal but for rounding
+    for line, other in zip(result, lists(translator), strict=True):  # equal but for rounding
         votes = [
-            {one["text"]: one["features"]["votes"] for one in own["candidates"]}
+            {candidate["text"]: candidate["features"]["votes"] for candidate in own["candidates"]}
             for own in (line, other)
         ]
         assert votes[0] == votes[1]
@@ -181,7 +181,7 @@ def test_texts_of_more_tokens_than_the_model_has_positions_are_left_out(world: W
     warning = "candidate whose text has more tokens than the model has positions, left out"
     told = world.ok(run).err
     words, _ = seq2seq.plain(world.folder / "mt")
-    kept = [one["text"] for line in lists(world) for one in line["candidates"]]
+    kept = [candidate["text"] for line in lists(world) for candidate in line["candidates"]]
     assert f"{5 * 4 - len(kept)} x {warning}, first at out.jsonl" in told
     assert 0 < len(kept) < 5 * 4
     assert all(len(words(text_target=text).input_ids) <= 24 for text in kept)
@@ -205,7 +205,7 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     translator.ok(run)
     for line, other in zip(lists(translator), true, strict=True):
         texts, expected = (
-            {one["text"]: one["features"]["logprob"] for one in own["candidates"]}
+            {candidate["text"]: candidate["features"]["logprob"] for candidate in own["candidates"]}
             for own in (line, other)
         )
         both = texts.keys() & expected.keys()
@@ -215,7 +215,7 @@ def test_a_model_converted_for_ctranslate2_finds_what_it_found_before(
     translator.ok([*run, "--sample"])
     whole = translator.text("out.jsonl")
     for line in lists(translator):
-        assert sum(one["features"]["votes"] for one in line["candidates"]) == 4
+        assert sum(candidate["features"]["votes"] for candidate in line["candidates"]) == 4
     with killed_after(monkeypatch, ConvertedEngine, 2):
         assert translator.run([*run, "--sample"]).exit == 130
     assert "2 sentences are kept" in translator.ok([*run, "--sample", "--resume"]).err
@@ -230,8 +230,8 @@ def test_converted_models_need_more(translator: World, monkeypatch: pytest.Monke
     refused = translator.refused(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}", exit=3)
     assert "pip install 'rerank-mt[ct2]'" in refused
     (translator.folder / "mt" / "tokenizer_config.json").unlink()
-    found = translator.run(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}")
-    assert "mt: expected the files of a tokenizer, found no tokenizer_config.json" in found.err
+    run = translator.run(f"{RUN} {MODEL.replace('seq2seq', 'ct2')}")
+    assert "mt: expected the files of a tokenizer, found no tokenizer_config.json" in run.err
 
 
 def test_the_recipe_s_model_translates(translator: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,23 +35,23 @@ def lists(world: World) -> World:
 
 
 def checked(world: World, command: str = CHECK, exit: int = 0) -> Any:
-    found = world.run(f"{command} --format json")
-    assert found.exit == exit, found.out
-    assert found.json["exit_code"] == exit
-    return found.json
+    run = world.run(f"{command} --format json")
+    assert run.exit == exit, run.out
+    assert run.json["exit_code"] == exit
+    return run.json
 
 
 def faults(found: Any) -> list[tuple[str, int, list[int]]]:
     """File, count and lines of each fault."""
-    rows = (one for one in found["findings"] if one["level"] == "fault")
-    return [(one["file"], one["count"], one["lines"]) for one in rows]
+    rows = (finding for finding in found["findings"] if finding["level"] == "fault")
+    return [(row["file"], row["count"], row["lines"]) for row in rows]
 
 
 def test_the_summary_counts_what_the_lists_hold(lists: World) -> None:
-    found = checked(lists)["summary"]
-    assert (found["sentences"], found["without_candidates"], found["documents"]) == (3, 1, 2)
-    assert (found["candidates"], found["duplicates"], found["empty"]) == (5, 1, 1)
-    assert found["k"] == {"min": 2, "median": 2.5, "max": 3}
+    result = checked(lists)["summary"]
+    assert (result["sentences"], result["without_candidates"], result["documents"]) == (3, 1, 2)
+    assert (result["candidates"], result["duplicates"], result["empty"]) == (5, 1, 1)
+    assert result["k"] == {"min": 2, "median": 2.5, "max": 3}
     said = lists.ok(CHECK).out
     for row in (r"LM0 -3 -1 no", r"TM0_0 2 2 yes", r"TM0_1 0 6 no"):
         assert row in " ".join(said.split())
@@ -69,15 +69,15 @@ def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) ->
     lines = [f"{t} ||| {text} ||| A= 1 ||| 1" for t, group in enumerate(texts) for text in group]
     lists.write("dev.kbest", lines)
     lists.write("dev.ref", references)
-    found = checked(lists, "check --kbest dev.kbest --ref dev.ref")["summary"]["bleu"]
+    result = checked(lists, "check --kbest dev.kbest --ref dev.ref")["summary"]["bleu"]
     metric = BLEU(tokenize="none")
     first = metric.corpus_score([group[0] for group in texts], [references])
     oracle = metric.corpus_score([group[-1] for group in texts], [references])
-    assert found["first"] == pytest.approx(first.score, rel=1e-12)
-    assert found["oracle"] == pytest.approx(oracle.score, rel=1e-12)
-    assert found["signature"] == str(metric.get_signature())
+    assert result["first"] == pytest.approx(first.score, rel=1e-12)
+    assert result["oracle"] == pytest.approx(oracle.score, rel=1e-12)
+    assert result["signature"] == str(metric.get_signature())
     two = metric.corpus_score([yard[1], "it is small", "no"], [references])
-    assert (found["best_of"]["2"], found["better"]) == (pytest.approx(two.score, rel=1e-12), 1)
+    assert (result["best_of"]["2"], result["better"]) == (pytest.approx(two.score, rel=1e-12), 1)
 
 
 SYSTEMS = {
@@ -92,30 +92,30 @@ def test_the_choice_by_agreement_is_that_of_decode_without_weights(world: World)
         world.write(f"{name}.txt", own)
     world.write("ref", ["the dog barks in the yard", "it is small", "he sleeps all day"])
     samples = [[own[t] for own in SYSTEMS.values()] for t in range(3)]  # 33 with the repetitions
-    lists = [{"hypotheses": [*own, own[0], *own[:1] * 29]} for own in samples]
-    world.write("s.jsonl", "".join(json.dumps(own) + "\n" for own in lists))
+    lists = [{"hypotheses": [*sample, sample[0], *sample[:1] * 29]} for sample in samples]
+    world.write("s.jsonl", "".join(json.dumps(of_list) + "\n" for of_list in lists))
     systems = " ".join(f"--systems {name}={name}.txt" for name in SYSTEMS)
     metric, reference = BLEU(tokenize="none"), [world.lines("ref")]
     for inputs, top in ((systems, ""), ("--kbest s.jsonl", " --top 30")):
         chosen = world.ok(f"decode {inputs} --no-docs one{top}").lines
-        found = checked(world, f"check {inputs} --no-docs one --ref ref")["summary"]["bleu"]
+        result = checked(world, f"check {inputs} --no-docs one --ref ref")["summary"]["bleu"]
         expected = metric.corpus_score(chosen, reference).score
-        assert found["agreement"] == pytest.approx(expected, rel=1e-12), inputs
+        assert result["agreement"] == pytest.approx(expected, rel=1e-12), inputs
     assert "by agreement of the first 30" in world.ok("check --kbest s.jsonl --ref ref").out
 
 
 def test_the_gain_of_tuning_is_that_of_tune_mert_on_held_out_documents(world: World) -> None:
     world.ok("tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out w.json")
     command = "check --kbest dev.kbest --docs dev.docs --ref dev.ref --tune"
-    found = checked(world, command)["summary"]["bleu"]["tuned"]
+    result = checked(world, command)["summary"]["bleu"]["tuned"]
     selection = json.loads(world.text("w.json"))["provenance"]["selection"]
-    assert found["bleu"] == selection["held_out_bleu"]
+    assert result["bleu"] == selection["held_out_bleu"]
     assert "tuned, on held-out documents" in world.ok(command).out
     systems = "--systems a=base.txt --systems b=hyp.txt --systems c=dev.src --docs dev.docs"
     world.ok(f"tune-mert {systems} --ref dev.ref --out w.json")
-    found = checked(world, f"check {systems} --ref dev.ref --tune")["summary"]["bleu"]["tuned"]
+    result = checked(world, f"check {systems} --ref dev.ref --tune")["summary"]["bleu"]["tuned"]
     selection = json.loads(world.text("w.json"))["provenance"]["selection"]
-    assert found["bleu"] == selection["held_out_bleu"]
+    assert result["bleu"] == selection["held_out_bleu"]
 
 
 # Two texts that should be alike
@@ -218,8 +218,8 @@ def test_lines_that_are_not_where_they_should_be_are_named(said: str, world: Wor
     for name, lines in (("ref", joined), ("hyp", MOVED[said](UNLIKE))):
         world.write(name, lines)
     command = "evaluate -m bleu -b --tokenize 13a --no-docs one --baseline hyp hyp --ref ref"
-    found = world.ok(command).err
-    assert said in found
+    result = world.ok(command).err
+    assert said in result
 
 
 def test_other_references_and_other_systems_are_compared_with_the_first(world: World) -> None:
@@ -259,8 +259,8 @@ def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: Worl
 def test_without_documents_the_lines_of_the_reference_count(lists: World) -> None:
     command = "check --kbest dev.kbest --ref dev.ref"
     lists.write("dev.ref", "a cat\nit is small\nhe sleeps\nthe end\n")
-    found = checked(lists, command)["summary"]
-    assert (found["documents"], found["sentences"]) == (None, 4)
+    result = checked(lists, command)["summary"]
+    assert (result["documents"], result["sentences"]) == (None, 4)
     assert "unknown; decode and tune-mert need --docs FILE" in lists.ok(command).out
 
 
@@ -270,8 +270,8 @@ def test_all_faults_of_all_files_are_found_in_one_run(lists: World) -> None:
     lists.write("dev.docs", "a\nb\na\n")
     lists.write("dev.ref", "a cat\n")
     lists.write("w.ini", "[weight]\nLM0= 1\nTM1= 1 1\n")
-    found = faults(checked(lists, f"{CHECK} --ref dev.ref --weights w.ini", 3))
-    assert [(file, lines) for file, _, lines in found] == [
+    result = faults(checked(lists, f"{CHECK} --ref dev.ref --weights w.ini", 3))
+    assert [(file, lines) for file, _, lines in result] == [
         ("dev.docs", [3]),
         ("dev.ref", []),
         ("dev.kbest", [2]),
@@ -308,8 +308,8 @@ def test_a_kind_of_warning_is_explained_by_its_code_or_its_name(lists: World) ->
 def test_more_kinds_of_faults_than_people_read_are_summed_up(lists: World) -> None:
     lines = [f"0 ||| a ||| A= 1 {'x' * n}= 1 ||| 1" for n in range(1, 201)]
     lists.write("dev.kbest", ["0 ||| a ||| A= 1 ||| 1", *lines])
-    found = faults(checked(lists, "check --kbest dev.kbest", 3))
-    assert (len(found), sum(count for _, count, _ in found)) == (51, 200)
+    result = faults(checked(lists, "check --kbest dev.kbest", 3))
+    assert (len(result), sum(count for _, count, _ in result)) == (51, 200)
     assert "further faults of other kinds; mend those above" in lists.run(CHECK).out
 
 
@@ -351,8 +351,8 @@ x ||| a c ||| LM=-1 TM=2 ||| -1
 )
 def test_lists_are_read_on_after_a_fault(content: str, lines: list[int], lists: World) -> None:
     lists.write("dev.out", content)
-    found = faults(checked(lists, "check --kbest dev.out", 3))
-    assert sorted({line for _, _, own in found for line in own}) == lines
+    result = faults(checked(lists, "check --kbest dev.out", 3))
+    assert sorted({line for _, _, own in result for line in own}) == lines
 
 
 def test_a_fault_of_systems_is_named_once(lists: World) -> None:
@@ -363,8 +363,8 @@ def test_a_fault_of_systems_is_named_once(lists: World) -> None:
         f"<{start}><p><seg id='1'>{text}</seg>\n</p></{start[:3]}>" for start, text in texts.items()
     )
     lists.write("t.xml", f"<dataset><doc id='d'>{''.join(parts)}</doc></dataset>\n")
-    found = checked(lists, "check --systems t.xml --ref t.xml")["findings"]
-    of_spaces = [one for one in found if "space U+" in one["message"]]
+    result = checked(lists, "check --systems t.xml --ref t.xml")["findings"]
+    of_spaces = [one for one in result if "space U+" in one["message"]]
     assert [(one["file"], one["lines"], one["message"][:8], one["count"]) for one in of_spaces] == [
         ("t.xml", [2], "no-break", 2),
         ("t.xml", [4], "zero-wid", 1),
@@ -375,10 +375,10 @@ def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
     lists.write("one", "a cat\nit is small\nhe sleeps\n")
     lists.write("two", "the cat\nit is small\nhe sleeps\r\n")
     command = "check --systems A=one --systems B=two --docs dev.docs --ref dev.ref"
-    found = lists.ok(command).out
-    assert "hypotheses  4; k min 1, median 1, max 2" in found
-    assert "sysA" in found
-    assert "two:3: " in found  # its line end
+    result = lists.ok(command).out
+    assert "hypotheses  4; k min 1, median 1, max 2" in result
+    assert "sysA" in result
+    assert "two:3: " in result  # its line end
     refused = lists.run(f"{command} --fix new")
     assert (refused.exit, refused.err.endswith("; mkdir new\n")) == (2, True)
     subprocess.run(refused.err.rpartition("; ")[2].split(), check=True)
@@ -444,9 +444,9 @@ def test_a_folder_gets_copies_of_all_text_files(lists: World) -> None:
     ],
 )
 def test_a_copy_does_not_replace_its_original(fix: str, message: str, lists: World) -> None:
-    found = lists.run(f"{CHECK} --fix {fix}")
-    assert (found.exit, lists.text("dev.kbest")) == (2, LIST)
-    assert message in found.err
+    run = lists.run(f"{CHECK} --fix {fix}")
+    assert (run.exit, lists.text("dev.kbest")) == (2, LIST)
+    assert message in run.err
 
 
 RAW = """
@@ -468,10 +468,10 @@ def test_raw_texts_and_ids_of_lines_are_named_with_a_cure(row: str, world: World
     world.write("ref", reference.split("|"))
     world.write("hyp", hypothesis.split("|"))
     command = "evaluate -m bleu -b --no-docs one --baseline hyp hyp --ref ref"
-    found = world.ok(command).err
-    assert re.search(said, found), found
+    result = world.ok(command).err
+    assert re.search(said, result), result
     if not cure.startswith("--"):
-        assert cure in found
+        assert cure in result
     else:
         assert not re.search(said, world.ok(f"{command} {cure}").err)
 

@@ -116,9 +116,9 @@ def test_keys_of_another_tool_are_written_as_they_came(world: World) -> None:
 
 def test_json_lines_have_the_documents_and_come_back(here: World) -> None:
     here.ok("convert --kbest m.nbest --docs m.docs --to jsonl --out m.jsonl")
-    found = [json.loads(line) for line in here.lines("m.jsonl")]
+    result = [json.loads(line) for line in here.lines("m.jsonl")]
     expected = [(0, "x", 2), (1, "x", 0), (2, "y", 1)]
-    assert [(one["id"], one["document"], len(one["candidates"])) for one in found] == expected
+    assert [(one["id"], one["document"], len(one["candidates"])) for one in result] == expected
     back = convert(here, "--kbest m.jsonl --to moses --docs-out docs")
     assert here.lines("docs") == ["x", "x", "y"]
     assert back[1] == "0 ||| a lamp burns ||| LM0= -8.25 TM0= -1 -3 tag_a= 1 ||| -8.25 ||| 0-0"
@@ -160,11 +160,11 @@ def test_lists_of_documents_have_a_separator_after_each_sentence_and_sums(here: 
 def test_the_best_documents_are_best_of_all(totals: list[list[int]], n: int, world: World) -> None:
     rows = [(t, k, total) for t, own in enumerate(totals) for k, total in enumerate(own)]
     world.write("list", [f"{t} ||| w{t}{k} ||| A= {total} ||| {total}" for t, k, total in rows])
-    found = convert(world, f"--kbest list --no-docs one --to documents --n-best {n}")
+    result = convert(world, f"--kbest list --no-docs one --to documents --n-best {n}")
     expected = sorted(map(sum, product(*totals)), reverse=True)[:n]
-    assert [float(line.split("||| ")[-1]) for line in found] == expected
-    assert len({line.split("|||")[1] for line in found}) == len(found)
-    for line in found:
+    assert [float(line.split("||| ")[-1]) for line in result] == expected
+    assert len({line.split("|||")[1] for line in result}) == len(result)
+    for line in result:
         chosen = re.findall("w(.)(.)", line)
         assert sum(totals[int(t)][int(k)] for t, k in chosen) == float(line.split("||| ")[-1])
 
@@ -177,7 +177,7 @@ def test_real_lists_keep_every_byte_and_every_number(name: str, world: World) ->
     assert convert(world, f"--kbest {DATA / name}.nbest.gz --to moses") == lines
     world.ok(f"convert --kbest {DATA / name}.nbest.gz --to jsonl --out lists.jsonl")
     lists = map(json.loads, world.lines("lists.jsonl"))
-    found = [(own["id"], one) for own in lists for one in own["candidates"]]
+    found = [(of_list["id"], candidate) for of_list in lists for candidate in of_list["candidates"]]
     for line, (sentence, one) in zip(lines, found, strict=True):
         number, text, features, total = line.split("|||")
         values = [float(token) for token in features.split() if token[-1:] not in ":="]
@@ -198,8 +198,8 @@ def test_long_documents_are_converted_in_pieces(world: World) -> None:
     world.write("list", [f"{t} ||| text {t} ||| F= {t} ||| {t}" for t in ids])
     world.write("turned", [f"{t} ||| text {t} ||| F= {t} ||| {t}" for t in (1, 0, *ids[2:])])
     for name in ("list", "turned"):
-        found = convert(world, f"--kbest {name} --no-docs one --to jsonl")
-        rows = [json.loads(line) for line in found]
+        result = convert(world, f"--kbest {name} --no-docs one --to jsonl")
+        rows = [json.loads(line) for line in result]
         expected = [(t, [{"text": f"text {t}", "score": t, "features": {"F": t}}]) for t in ids]
         assert [(row["id"], row["candidates"]) for row in rows] == expected
     assert "1 of 2,100 sentences" in world.ok("check --kbest list --no-docs one").out
@@ -246,7 +246,7 @@ Words = list[list[str]]
 
 
 def write_words(world: World, lists: list[Words]) -> None:
-    rows = [(t, " ".join(words)) for t, own in enumerate(lists) for words in own]
+    rows = [(t, " ".join(words)) for t, of_list in enumerate(lists) for words in of_list]
     world.write("list", [f"{t} ||| {text} ||| A= {n} ||| 1" for n, (t, text) in enumerate(rows)])
 
 
@@ -257,16 +257,16 @@ def test_distances_of_long_candidates_are_those_of_the_table(n_words: int, world
     own = [[f"w{(7 * i * i + 3 * n) % n_words}" for i in range(n)] for n in lengths]
     pairs = [[a, b] for a, b in combinations(own, 2)]
     write_words(world, pairs)
-    found = [line.split("\t")[3] for line in world.ok("diversity --kbest list --format tsv").lines]
-    assert found[1:] == [f"{float(edit_distance(a, b))}" for a, b in pairs]
+    result = [line.split("\t")[3] for line in world.ok("diversity --kbest list --format tsv").lines]
+    assert result[1:] == [f"{float(edit_distance(a, b))}" for a, b in pairs]
 
 
 def test_the_summary_of_diversity_is_of_the_lists_that_have_the_figure(world: World) -> None:
     lists: list[Words] = [[["a", "b", "c"], ["a", "b", "d"], ["a", "b", "c"], ["x", "y"]], [["a"]]]
     write_words(world, lists)
-    found = world.ok("diversity --kbest list --format json").json
+    result = world.ok("diversity --kbest list --format json").json
     # distances 1 0 3 1 3 3 of the first list, which has pairs: shares 1/3 0 1 1/3 1 1
-    assert found["mean"] == {
+    assert result["mean"] == {
         "candidates": 2.5, "distinct": 2.0, "distance": pytest.approx(11 / 6),
         "relative": pytest.approx((1 / 3 + 0 + 1 + 1 / 3 + 1 + 1) / 6),
     }  # fmt: skip

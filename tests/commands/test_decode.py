@@ -75,10 +75,10 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     world.write("dev.kbest", lines)
     world.weights("w.json", {"LM0": 1, "lm": 1, "lmoov": 0})
     command = "decode --kbest dev.kbest --no-docs one --weights w.json --out - -v"
-    found = world.ok(f"{command} --lm lm={models['clstm-prevsent']}")
-    assert found.err.startswith(f"search: {'viterbi' if k == 32 else 'beam'}")
-    assert ("--search viterbi is exact, in 33 passes over the lists" in found.err) == (k == 33)
-    assert "|ctx:" in found.err
+    run = world.ok(f"{command} --lm lm={models['clstm-prevsent']}")
+    assert run.err.startswith(f"search: {'viterbi' if k == 32 else 'beam'}")
+    assert ("--search viterbi is exact, in 33 passes over the lists" in run.err) == (k == 33)
+    assert "|ctx:" in run.err
 
 
 @pytest.mark.parametrize(("options", "signed"), [
@@ -98,9 +98,9 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
 def test_a_signature_says_the_options_that_decide(options: str, signed: str, world: World) -> None:
     world.ok(f"{DECODE} --summary s.json {options}")
     signature = world.json("s.json")["signature"]
-    found = re.fullmatch(r"rerank\|search:(.*)\|exact:(yes|no)\|k:all\|ctx:0\|w:.*", signature)
-    assert found, signature
-    assert found[1] == signed
+    result = re.fullmatch(r"rerank\|search:(.*)\|exact:(yes|no)\|k:all\|ctx:0\|w:.*", signature)
+    assert result, signature
+    assert result[1] == signed
 
 
 def test_a_signature_names_lists_models_weights_files_and_documents(
@@ -147,13 +147,13 @@ def test_the_help_states_the_defaults(flag: str, search: str, value: str, here: 
     assert stated
     assert value in stated[0] + text.partition(stated[0])[2][:40]
     command = f"{own('all')} --summary s --trace t" + (f" --search {search}" if search else "")
-    found = []
+    result = []
     given = value or stated[1]
     key = f"--search {kind}{',' if ':' in kind else ':'}{flag}={given} {rest}"
     for more in ("", f"{flag} {given}" if shell else key):
         here.ok(f"{command} {more}")
-        found.append((here.json("s")["documents"], without_command(here.content("t"))))
-    assert found[0] == found[1]
+        result.append((here.json("s")["documents"], without_command(here.content("t"))))
+    assert result[0] == result[1]
 
 
 # The work ahead
@@ -175,7 +175,7 @@ def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
         (1, "", "best known"),
         (1, "--gap 2", "optimum"),
     ):
-        found = here.ok(f"{own(order)} --search greedy {gap} --summary s.json -v").err
+        result = here.ok(f"{own(order)} --search greedy {gap} --summary s.json -v").err
         total = here.json("s.json")
         assert (
             f"3 documents, 6 sentences, {total['changed']} changed "
@@ -183,7 +183,7 @@ def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
             f"{total['score']:.3f} (first candidates {total['baseline_score']:.3f}, {best} "
             f"{total['best_score']:.3f}, gap {total['gap']:.3f}); search greedy, not exact\n"
             f"{total['signature']}\n"
-        ) in found
+        ) in result
         assert (total["schema"], total["best"]) == (1, best)
 
 
@@ -246,7 +246,7 @@ def test_scores_of_lines_and_pairs_belong_to_their_lines_whatever_the_order(here
     here.write("dev.m", [*numbers, "", " "])
     told = here.ok(command).err
     assert "1 x infinite number, clipped, first at dev.m:4" in told
-    found = {one["id"]: (one["score"], one["choices"]) for one in here.json("s.json")["documents"]}
+    result = {one["id"]: (one["score"], one["choices"]) for one in here.json("s.json")["documents"]}
     new = {t: n for n, t in enumerate((0, 3, 5, 1, 4, 2))}  # x y w x y x
     moved = sorted(zip(lines, numbers, strict=True), key=lambda one: new[int(one[0].split()[0])])
     here.write("dev.kbest", [re.sub(r"^\d+", lambda m: str(new[int(m[0])]), line)
@@ -255,7 +255,7 @@ def test_scores_of_lines_and_pairs_belong_to_their_lines_whatever_the_order(here
     here.write("dev.docs", ["x", "y", "w", "x", "y", "x"])
     here.ok(f"{command} --allow-interleaved")
     again = {one["id"]: (one["score"], one["choices"]) for one in here.json("s.json")["documents"]}
-    assert again == found
+    assert again == result
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
@@ -283,16 +283,16 @@ def test_plain_lines_of_pairs_read_together_give_what_they_give_one_by_one(
     world.weights("w", {"A": 0, "p": 1})
     rows = [f"x\t0\t-\t{k}\t{k + 0.1}" for k in (0, 1)]
     rows += [f"x\t1\t{j}\t{k}\t{j - 2.5e-1 * k}" for j in (0, 1) for k in (0, 1)]
-    found = []
+    result = []
     for blank in ("", " "):
         lines = [line.replace("\t", f"{blank}\t") for line in (rows[n] for n in order)]
         world.write("p", "".join(f"{line}\n" for line in [*lines, *text]))
         command = f"decode --kbest k --docs d --weights w --out - --pair-scores p=p {top} -q"
-        one = world.run(f"{command} --summary s.json")
-        found.append((one.exit, one.out, one.err.replace(" \t", "\t")))
-        if one.exit == 0 and not top:
+        run = world.run(f"{command} --summary s.json")
+        result.append((run.exit, run.out, run.err.replace(" \t", "\t")))
+        if run.exit == 0 and not top:
             assert world.json("s.json")["score"] == 1.1 + 1
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 # What is written
@@ -306,10 +306,10 @@ def test_scorers_of_weight_0_are_named_and_not_computed(here: World) -> None:
     command = f"decode {FILES} --out o --summary s --trace t"
     without = here.ok(command)
     files = {name: without_command(here.content(name)) for name in ("o", "s", "t")}
-    found = here.ok(f"{command} --lm rep=empty --scorer qe=command:false")
+    run = here.ok(f"{command} --lm rep=empty --scorer qe=command:false")
     assert {name: without_command(here.content(name)) for name in files} == files
     remark = "`TM0_1`, `rep`, `repoov`, `qe` have weight 0: they are not used"
-    assert found.err.splitlines()[-2] == without.err.splitlines()[-2] == remark
+    assert run.err.splitlines()[-2] == without.err.splitlines()[-2] == remark
     here.write("src", ["a lamp"] * len(here.lines("dev.docs")))  # which that model may have needed
     here.ok(f"{command} --lm rep=empty --source src")
     opened = f"{command} --lm rep=empty --kbest-out k"
@@ -323,8 +323,8 @@ def test_the_total_of_a_list_may_be_a_feature(here: World) -> None:
     here.write("dev.kbest", lines)
     here.weights("w.json", {"LM0": 0, "total": -1.0})
     command = "decode --kbest dev.kbest --no-docs one --weights w.json --summary s.json"
-    found = here.ok(f"{command} --kbest-out k").lines
-    assert found == ["b", "b"]
+    result = here.ok(f"{command} --kbest-out k").lines
+    assert result == ["b", "b"]
     assert [line.rpartition(" ")[2] for line in here.lines("k")] == ["0", "1", "2"] * 2
 
 
@@ -357,10 +357,10 @@ def test_totals_that_do_not_choose_are_counted(bonus: float, told: bool, world: 
     world.write("p", pairs)
     world.weights("w.json", {"x": 1, "pairs": 1})
     command = "decode --kbest k --no-docs one --weights w.json --pair-scores p --kbest-out o"
-    found = world.ok(command)
-    assert found.lines[0] == ("b" if told else "a")
+    run = world.ok(command)
+    assert run.lines[0] == ("b" if told else "a")
     message = "--kbest-out: sentences in which another candidate has a larger total than the chosen"
-    assert (f"{message} one: 1;" in found.err) == told
+    assert (f"{message} one: 1;" in run.err) == told
 
 
 # Lexical consistency, and side information of lists with gaps
@@ -397,7 +397,7 @@ def test_gaps_are_neither_next_nor_read(world: World, models: Mapping[str, Path]
     """Scores are those of the document without these sentences."""
     scored: Callable[[], list[str]] = lambda: [line.split(" ||| ")[2] for line in world.lines("o")]  # noqa: E731
     command = f"score --kbest k --no-docs one --lm lm={models['dclm-rst']} --source s --parents p"
-    found = []
+    result = []
     for sentences, parents in (([0, 1, 3], [4, 3, 1]), ([0, 1, 2], [3, 0, 1])):
         size = sentences[-1] + 1
         rows = zip(sentences, ("the lamp", "it is lit", "she"), strict=True)
@@ -408,6 +408,6 @@ def test_gaps_are_neither_next_nor_read(world: World, models: Mapping[str, Path]
         world.write("s", words)
         world.write("p", numbers)
         world.ok(f"{command} --out o --no-cache")
-        found.append(scored())
-    assert found[0] == found[1]
-    assert len({*found[0]}) == 3
+        result.append(scored())
+    assert result[0] == result[1]
+    assert len({*result[0]}) == 3

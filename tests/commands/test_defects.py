@@ -216,9 +216,9 @@ def test_a_log_probability_that_is_missing_is_not_0(world: World, missing: objec
 def test_a_phrase_is_a_loop_from_sixteen_words_on(phrase: list[str], times: int) -> None:
     """Where another candidate of the sentence does not repeat it."""
     text = " ".join([*phrase] * times)
-    (found,) = rerank.choose([rerank.Document("d", [[text, text, "one two three four ."]])])
+    (result,) = rerank.choose([rerank.Document("d", [[text, text, "one two three four ."]])])
     is_loop = times >= 3 and times * len(phrase) >= 16
-    assert found.choices == (2 if is_loop else 0,)
+    assert result.choices == (2 if is_loop else 0,)
 
 
 def test_tables_and_traces_say_which_candidates_were_avoided(world: World) -> None:
@@ -277,7 +277,7 @@ def test_what_outputs_of_systems_say_of_their_ends_counts(world: World) -> None:
         ends = {"it rains .": "stop", texts: "length" if name == "a" else "stop"}
         rows = [{"document": "d", "hypothesis": x, "finish_reason": y} for x, y in ends.items()]
         world.write(name, "".join(json.dumps(row) + "\n" for row in rows))
-    found = world.ok("decode --systems a=a --systems b=b --systems c=a --table t.tsv")
-    assert found.lines[1] == "the ferry leaves at noon today ."
-    assert "output of a that was cut off" in found.err
+    run = world.ok("decode --systems a=a --systems b=b --systems c=a --table t.tsv")
+    assert run.lines[1] == "the ferry leaves at noon today ."
+    assert "output of a that was cut off" in run.err
     assert world.table("t.tsv")["defects"][-1] == "cut-off 1"

@@ -80,9 +80,9 @@ def test_its_steps_are_commands_of_the_shell_and_give_what_it_shows(
     names = ["decode", *model, *model, "decode", "evaluate", "report"]
     assert [command[1] for command in commands] == names
     monkeypatch.chdir(folder.parent)
-    found = world.ok([*commands[-2][1:], "--format", "json"]).json["systems"]
+    result = world.ok([*commands[-2][1:], "--format", "json"]).json["systems"]
     expected = json.loads((folder / "report.json").read_bytes())["systems"]
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(result, expected, strict=True):
         assert {**one, "name": ""} == {**other, "name": ""}
 
 
@@ -92,7 +92,7 @@ def test_it_ends_with_changed_sentences_and_a_page(shown: tuple[Path, list[str],
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     examples = json.loads((folder / "report.json").read_bytes())["examples"]
     assert 1 <= len(examples) <= 3
-    assert len({one["document"] for one in examples}) == len(examples)
+    assert len({example["document"] for example in examples}) == len(examples)
     chosen = (folder / "test.codclm.txt").read_text().splitlines()
     ids = lines("test.docids.gz", folder / "data")
     for one in examples:
@@ -107,17 +107,17 @@ def test_shuffling_moves_sentences_within_documents(shown: tuple[Path, list[str]
     ids = lines("test.docids.gz", folder / "data")
     before, after = lines("test.ref.gz", folder / "data"), lines("test.ref.gz", folder / "shuffled")
     assert before != after
-    found = []
+    result = []
     for one in ("data", "shuffled"):
         lists: list[list[str]] = [[] for _ in ids]
         for x in lines("test.nbest.gz", folder / one):
             lists[int(x.split()[0])].append(x.partition(" |||")[2])
-        found.append(lists)
+        result.append(lists)
     for name in dict.fromkeys(ids):
         own = [t for t, one in enumerate(ids) if one == name]
         assert sorted(before[t] for t in own) == sorted(after[t] for t in own)
-        assert sorted(found[0][t] for t in own) == sorted(found[1][t] for t in own)
-    assert found[1][1] == found[0][before.index(after[1])]
+        assert sorted(result[0][t] for t in own) == sorted(result[1][t] for t in own)
+    assert result[1][1] == result[0][before.index(after[1])]
     assert (folder / "test.shuffled.codclm.in-order.txt").exists()
 
 
@@ -128,9 +128,9 @@ def test_without_a_folder_nothing_is_left(world: World, monkeypatch: pytest.Monk
     monkeypatch.setattr("rerank.example.EMBEDDED.folder", world.folder / "broken")
     (world.folder / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(world.folder / "temporary"))
-    found = world.run("demo")
-    keeps, command, *_ = found.err.splitlines()
-    assert found.exit == 3
+    run = world.run("demo")
+    keeps, command, *_ = run.err.splitlines()
+    assert run.exit == 3
     assert keeps == "# rerank demo --out demo keeps the files of these commands"
     assert command.startswith("rerank decode --kbest demo/data/test.nbest.gz --docs demo/data/")
     assert not [*(world.folder / "temporary").iterdir()]
@@ -138,13 +138,13 @@ def test_without_a_folder_nothing_is_left(world: World, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_documents_are_worth_what_the_example_promises(world: World) -> None:
-    found = world.ok("demo --format json").json
-    first, sentence, document, shuffled = (system["bleu"] for system in found["systems"])
+    result = world.ok("demo --format json").json
+    first, sentence, document, shuffled = (system["bleu"] for system in result["systems"])
     assert document > first + 5
     assert document > sentence + 3
     assert shuffled < sentence + 1
     assert sentence > first
-    assert found["page"] is None  # it is removed with the other files
+    assert result["page"] is None  # it is removed with the other files
 
 
 # The example

@@ -66,8 +66,8 @@ def test_other_lines_are_no_table_of_documents(example: str, world: World) -> No
 )
 def test_ids_of_sentences_are_a_warning(lines: str, cure: str | None, world: World) -> None:
     world.write("docs", lines.split("|"))
-    found, said = ids(world)
-    assert len(found) == 4
+    result, said = ids(world)
+    assert len(result) == 4
     assert (cure or "--docs-f") in said if cure else "--docs-f" not in said
     if cure:
         assert "--docs-f" not in ids(world, cure)[1]
@@ -75,8 +75,8 @@ def test_ids_of_sentences_are_a_warning(lines: str, cure: str | None, world: Wor
 
 def test_sizes_and_empty_documents(world: World) -> None:
     world.write("docs", "a 0\nb 4\n")
-    found, said = ids(world)
-    assert (found, "1 x empty document, first at docs:1" in said) == (["b"] * 4, True)
+    result, said = ids(world)
+    assert (result, "1 x empty document, first at docs:1" in said) == (["b"] * 4, True)
     world.write("docs", "3\n1\n")
     assert ids(world, "--docs-format sizes")[0] == ["1", "1", "1", "2"]
 
@@ -88,8 +88,8 @@ def test_a_text_parted_as_its_documents_loses_the_blank_lines(world: World) -> N
     figures = []
     for docs, text in (("text", "text"), ("docs", "plain")):
         command = f"evaluate --docs {docs} --ref {text} --baseline {text} dev.ref -m bleu"
-        found = world.ok(f"{command} --format json").out.replace('"text"', '"plain"')
-        figures.append([json.loads(found)[key] for key in ("systems", "documents")])
+        result = world.ok(f"{command} --format json").out.replace('"text"', '"plain"')
+        figures.append([json.loads(result)[key] for key in ("systems", "documents")])
     assert figures[0] == figures[1]
 
 
@@ -148,8 +148,8 @@ def sets(world: World) -> World:
 
 def figures(world: World, command: str) -> Any:
     """All numbers of `evaluate`, without the names of the files."""
-    found = world.ok(f"evaluate -m bleu --format json -q {command}").out
-    report = json.loads(re.sub(r"mixed\.(?!jsonl)|[a-z]+\.(xml|jsonl)#", "", found))
+    result = world.ok(f"evaluate -m bleu --format json -q {command}").out
+    report = json.loads(re.sub(r"mixed\.(?!jsonl)|[a-z]+\.(xml|jsonl)#", "", result))
     return [report[key] for key in ("systems", "documents")]
 
 
@@ -300,12 +300,12 @@ def test_sources_of_a_cached_test_set_are_those_of_its_file(cache: World) -> Non
 
 def test_a_reference_from_a_pipe_is_that_of_a_file(sets: World) -> None:
     command = PLAIN.replace("--ref ref", "--ref -")
-    found = sets.ok(f"evaluate -m bleu --format json {command}", stdin=sets.content("ref")).json
-    assert [found["systems"], found["documents"]] == figures(sets, PLAIN)
+    result = sets.ok(f"evaluate -m bleu --format json {command}", stdin=sets.content("ref")).json
+    assert [result["systems"], result["documents"]] == figures(sets, PLAIN)
     sets.write("text", "it\nis\n\nlit .\nnow\n")
     apart = command.replace("--docs docs", "--docs text")
-    found = sets.ok(f"evaluate -m bleu --format json {apart}", stdin=sets.content("ref")).json
-    assert found["systems"] == figures(sets, PLAIN)[0]
+    result = sets.ok(f"evaluate -m bleu --format json {apart}", stdin=sets.content("ref")).json
+    assert result["systems"] == figures(sets, PLAIN)[0]
 
 
 def test_all_references_of_a_cached_test_set_are_read(cache: World) -> None:
@@ -374,9 +374,9 @@ def test_lists_of_interleaved_documents_keep_the_order_of_the_input(mixed: World
     assert by_sentence(mixed.lines("two.lists")) == [one[place] for place in ORDER]
     mixed.ok(f"convert {MIXED} --to jsonl --out out --docs-out ids")
     assert mixed.lines("ids") == mixed.lines("mixed.docs")
-    found = [json.loads(line) for line in mixed.lines("out")]
-    assert [one["id"] for one in found] == list(range(4))
-    assert [one["document"] for one in found] == mixed.lines("mixed.docs")
+    result = [json.loads(line) for line in mixed.lines("out")]
+    assert [one["id"] for one in result] == list(range(4))
+    assert [one["document"] for one in result] == mixed.lines("mixed.docs")
     # documents in the order of their first lines
     rows = mixed.ok(f"convert {MIXED} --to documents").lines
     texts = [[t.strip() for t in row.split(" ||| ")[1].split("\\n")[:2]] for row in rows]
@@ -437,13 +437,13 @@ def test_weights_are_tuned_on_the_sentences_that_have_references(lists: str, les
 
 
 def test_other_commands_see_the_sentences_that_have_references(less: World) -> None:
-    found = []
+    result = []
     for stem, drop in (("less.", ""), ("", DROP)):
         files = f"--kbest {stem}kbest --ref {stem or 'all.'}xml --weights w.json {drop} -q"
         scorer = "--scorer c=document-cache --default-weight 1"
         ablated = less.ok(f"ablate {files} {scorer} --format json").json
-        found.append(ablated)
-    assert found[0] == found[1]
+        result.append(ablated)
+    assert result[0] == result[1]
     assert less.run("check --kbest kbest --ref all.xml#A").exit == 3
     for lists in ("--kbest kbest", "--systems all.xml"):
         said = less.ok(f"check {lists} --ref all.xml#A {DROP}").out

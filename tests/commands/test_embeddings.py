@@ -19,10 +19,10 @@ class Digits:
     dim = 10
 
     def query(self, text: str) -> NDArray[np.float32]:
-        found = np.full(10, 1e-3, np.float32)
+        result = np.full(10, 1e-3, np.float32)
         for digit in re.findall(r"\d", text):
-            found[int(digit)] += 1
-        return found / np.linalg.norm(found)
+            result[int(digit)] += 1
+        return result / np.linalg.norm(result)
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def write(world: World, candidates: Sequence[Sequence[str]], sources: Sequence[s
 @pytest.mark.usefixtures("digits")
 def test_the_candidate_nearest_to_the_others_is_chosen(world: World) -> None:
     write(world, [["odd 1", "one 2 3", "two 2", "three 2 2 3"]], ["x"])
-    found = world.ok("decode --kbest k --docs docs --search mbr:utility=embeddings")
+    run = world.ok("decode --kbest k --docs docs --search mbr:utility=embeddings")
     vectors = [Digits().query(text) for text in ("1", "2 3", "2", "2 2 3")]
     sums = np.array(vectors) @ np.sum(vectors, axis=0)
-    assert (found.out, int(sums.argmax())) == ("three 2 2 3\n", 3)
+    assert (run.out, int(sums.argmax())) == ("three 2 2 3\n", 3)
 
 
 @pytest.mark.usefixtures("digits")
@@ -77,5 +77,5 @@ def test_translations_are_near_to_their_sources(world: World) -> None:
     texts = ["The cat sleeps.", "We need more money."]
     for own, named in ((texts, False), (texts[::-1], True)):
         write(world, [[text] for text in own], ["Die Katze schläft.", "Wir brauchen mehr Geld."])
-        found = world.process("check --kbest k --docs docs --source src --embeddings")
-        assert ("nearer to another source line" in found.out) == named
+        result = world.process("check --kbest k --docs docs --source src --embeddings")
+        assert ("nearer to another source line" in result.out) == named

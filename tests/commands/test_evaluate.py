@@ -100,9 +100,9 @@ def test_texts_are_truecased_before_and_get_capitals_if_detokenised(world: World
     world.write("truecase", ["the (1/1)", "lamp (1/1)", "is (1/1)", "lit (1/1)"])
 
     def bleu(options: str) -> list[float]:
-        (found,) = systems(world, f"--no-docs one --ref ref --baseline ours {options}", "ours")[1:]
-        readable = found["detokenised"].get("bleu", {})
-        return [found["bleu"], *([readable["score"]] if readable else [])]
+        (result,) = systems(world, f"--no-docs one --ref ref --baseline ours {options}", "ours")[1:]
+        readable = result["detokenised"].get("bleu", {})
+        return [result["bleu"], *([readable["score"]] if readable else [])]
 
     apart = TRUTH["bleu"].corpus_score([text.lower()] * 4, [[text] * 4]).score
     assert bleu("") == [apart]
@@ -138,15 +138,15 @@ def test_a_table_of_documents_stands_beside_the_others(world: World) -> None:
         "\n\n", 1
     )
     assert rest == plain
-    found = world.ok(f"evaluate {files} --baseline base ours --format json").json
-    for line, one in zip(documents.splitlines()[2:], found["documents"], strict=True):
+    result = world.ok(f"evaluate {files} --baseline base ours --format json").json
+    for line, one in zip(documents.splitlines()[2:], result["documents"], strict=True):
         first, other = one["bleu"]
         expected = [one["id"], "3", f"{first:.2f}", f"{other:.2f}", f"{other - first:+.2f}"]
         assert line.split() == expected
     table = world.ok(f"evaluate {files} --baseline base ours --per-document --format tsv").lines
     rows = [line.split("\t") for line in table]
     assert rows[0] == ["document", "lines", "base", "ours", "ours gain"]
-    assert [float(row[3]) for row in rows[1:]] == [one["bleu"][1] for one in found["documents"]]
+    assert [float(row[3]) for row in rows[1:]] == [one["bleu"][1] for one in result["documents"]]
 
 
 def test_documents_as_one_line_and_lower_case_are_scored_as_by_sacrebleu(world: World) -> None:
@@ -182,8 +182,8 @@ def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
     given = [f"--scores=qe={name}:{name}.qe" for name in names]
     files = ["--docs", "dev.docs", "--ref", "dev.ref", "--baseline", *names, "base"]
     command = ["evaluate", *files, *given, "--format"]
-    found = world.ok(command, "json").json["systems"]
-    assert [one["scores"]["qe"]["score"] for one in found] == [0.375, 0.5, 0.25, 0.375]
+    result = world.ok(command, "json").json["systems"]
+    assert [one["scores"]["qe"]["score"] for one in result] == [0.375, 0.5, 0.25, 0.375]
     header, *rows = (line.split("\t") for line in world.ok(command, "tsv").lines)
     assert [len(row) for row in rows] == [len(header)] * 4
     assert r"a\|b" in world.ok(command, "markdown").out
@@ -207,8 +207,8 @@ def test_tables_for_papers_have_gain_interval_and_p_beside_each_score(world: Wor
         cells = [x.strip() for x in row.replace("$-$", "-").strip("| ").split(mark)]
         assert [cells[1], *cells[3:]][: len(expected)] == expected
     _, figures = csv.DictReader(StringIO(world.ok(command, "tsv").out), delimiter="\t")
-    found = [float(figures[f"bleu_gain_{end}"]) for end in ("low", "high")]
-    assert found == ours["difference_interval"]
+    result = [float(figures[f"bleu_gain_{end}"]) for end in ("low", "high")]
+    assert result == ours["difference_interval"]
 
 
 LONG = ["lamplighters burning windows tonight", "shoemakers carrying lanterns downtown"]
@@ -236,16 +236,16 @@ def test_a_verdict_says_in_words_what_the_tests_say(case: str, world: World) -> 
         world.write(name, map(" ".join, own))
     command = "evaluate --no-docs each --ref ref --baseline base ours"
     assert world.ok(command).lines[-1] == f"verdict: ours against base: {expected}"
-    found = [one["verdict"] for one in world.ok(f"{command} --format json").json["systems"]]
-    assert found == [None, expected]
+    result = [system["verdict"] for system in world.ok(f"{command} --format json").json["systems"]]
+    assert result == [None, expected]
     if case == "all":
-        one = world.ok("evaluate --no-docs one --ref ref --baseline base ours")
-        assert one.lines[-1] == f"verdict: ours against base: {FEW}"
+        run = world.ok("evaluate --no-docs one --ref ref --baseline base ours")
+        assert run.lines[-1] == f"verdict: ours against base: {FEW}"
     if case == "shorter":
         world.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus chrF2"})
         other = "worse, significant in chrF; BLEU and TER better, significant"
-        one = world.ok(f"{command} --weights w.json")
-        assert one.lines[-1] == f"verdict: ours against base: {other}; the output is shorter"
+        run = world.ok(f"{command} --weights w.json")
+        assert run.lines[-1] == f"verdict: ours against base: {other}; the output is shorter"
 
 
 def test_what_the_references_have_is_named_once_for_all_systems(world: World) -> None:
@@ -253,8 +253,8 @@ def test_what_the_references_have_is_named_once_for_all_systems(world: World) ->
     world.write("ref", ["\u201cit\u201d is the cat\u2019s ."] * 12)
     world.write("a", ['" it " is the cat s .'] * 12)
     world.write("b", ['" it " is the cat \'s .'] * 12)
-    found = world.run("evaluate --no-docs each --ref ref -m bleu --baseline a b a").err
-    named = [line for line in found.splitlines() if "references have" in line]
+    result = world.run("evaluate --no-docs each --ref ref -m bleu --baseline a b a").err
+    named = [line for line in result.splitlines() if "references have" in line]
     assert len(named) == 1
     assert "12 x references have \u2019 \u201c \u201d in place of" in named[0]
     assert "first at b " in named[0]
@@ -263,11 +263,11 @@ def test_what_the_references_have_is_named_once_for_all_systems(world: World) ->
 def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -> None:
     files = write(world, 12, "a", "b", "ours")
     world.write("best", world.content("a"))
-    found = {
+    result = {
         name: TRUTH["chrf"].corpus_score(world.lines(name), [world.lines("ref")]).score
         for name in ("a", "b", "ours")
     }
-    first = max(found, key=found.__getitem__)
+    first = max(result, key=result.__getitem__)
 
     def names(options: str) -> list[str]:
         return [one["name"] for one in systems(world, f"{files} -m chrf {options}")]
@@ -275,12 +275,12 @@ def test_the_best_system_is_the_baseline_where_that_is_asked_for(world: World) -
     assert names("--baseline best a b ours")[0] == first
     assert names("--baseline best ours b a")[0] == first
     assert names("--baseline ./best ours") == ["./best", "ours"]
-    single, other = sorted("ab", key=lambda name: -found[name])
+    single, other = sorted("ab", key=lambda name: -result[name])
     beside = "--systems a=a --systems b=b ours"
     assert names(beside) == names(f"--baseline best {beside}") == [single, "ours", other]
     told = world.ok(f"evaluate {files} -m chrf --baseline best {beside}")
     assert f"baseline: {single}, the best of 2 systems by chrf\n" in told.err
-    scores = [f"{found[name]:.2f}" for name in ("ours", "b")]
+    scores = [f"{result[name]:.2f}" for name in ("ours", "b")]
     alone = world.ok(f"evaluate {files} -m chrf --baseline best ours b -b").lines
     assert [line.split("\t")[-1] for line in alone] == scores
     for name in "ab":
@@ -310,15 +310,15 @@ def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: W
         "evaluate --docs docs --ref ref --baseline base ours --weights w.json "
         "--scores comet=base:base.comet --scores comet=ours:ours.comet --detokenize en"
     )
-    found = world.ok(f"{command} --format json").json
-    assert found["objective"] == objective
+    result = world.ok(f"{command} --format json").json
+    assert result["objective"] == objective
     tuned = {
         **dict.fromkeys(("bleu", "ter"), "not optimised"),
         **dict.fromkeys(("chrf", "comet"), "optimised"),
     }
-    for system in found["systems"]:
+    for system in result["systems"]:
         scores = {**system["metrics"], **system["scores"]}
-        assert {name: one["role"] for name, one in scores.items()} == tuned
+        assert {name: score["role"] for name, score in scores.items()} == tuned
         expected = {name: tuned[name] for name in TRUTH}
         assert {name: one["role"] for name, one in system["detokenised"].items()} == expected
     text = world.ok(command).out
@@ -336,17 +336,17 @@ def test_the_length_ratio_is_compared_with_tuning(world: World, off: float, far:
     write(world, 4, "base", "ours")
     command = "evaluate --docs docs --ref ref --baseline base ours"
     base, ours = (
-        one["length_ratio"] for one in world.ok(f"{command} --format json").json["systems"]
+        system["length_ratio"] for system in world.ok(f"{command} --format json").json["systems"]
     )
     tuned = ours - off
     made = {"objective": "corpus BLEU", "length_ratio": tuned}
     world.weights("w.json", {"LM0": 1}, provenance=made)
-    found = world.ok(f"{command} --weights w.json")
+    run = world.ok(f"{command} --weights w.json")
     line = f"length ratio in tuning: {tuned:.3f}; here base {base - tuned:+.3f}, ours {off:+.3f}\n"
-    assert line in found.out
+    assert line in run.out
     warned = f"warning: 1 x length ratio {ours:.3f}, in tuning {tuned:.3f}: "
-    assert (warned in found.err) == far
-    assert "first at base" not in found.err
+    assert (warned in run.err) == far
+    assert "first at base" not in run.err
     assert (
         world.ok(f"{command} --weights w.json --format json").json["tuning_length_ratio"] == tuned
     )

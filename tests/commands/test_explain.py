@@ -123,8 +123,8 @@ def test_counts_are_those_of_the_output_of_a_decoding(world: World, model_folder
     first = world.lines("out") if world.ok(f"{command} --top 1") else []
     world.ok(command)
     assert world.ok("explain t x:1").out.startswith("document x, sentence 1\n  before ")
-    found = world.ok("explain t --format json").json
+    result = world.ok("explain t --format json").json
     changed = [t for t, (a, b) in enumerate(zip(first, world.lines("out"), strict=True)) if a != b]
-    assert found["changed"] == len(changed) > 0
-    assert sum(one["added_most"] for one in found["features"].values()) == len(changed)
-    assert found["documents"] == 4  # the fifth has no candidates
+    assert result["changed"] == len(changed) > 0
+    assert sum(feature["added_most"] for feature in result["features"].values()) == len(changed)
+    assert result["documents"] == 4  # the fifth has no candidates

@@ -33,26 +33,26 @@ def campaign(world: World, more: str = "") -> dict[str, Any]:
 
 
 def test_a_campaign_has_the_documents_that_differ_blind_and_shuffled(two: World) -> None:
-    found = campaign(two, "--source src --annotators 3 --seed 4")
-    assert found["info"]["show_model_names"] is found["info"]["shuffle"] is False
-    assert (found["info"]["users"], found["info"]["protocol"]) == (3, "cESA")
-    items = [item for document in found["data"] for item in document]
+    result = campaign(two, "--source src --annotators 3 --seed 4")
+    assert result["info"]["show_model_names"] is result["info"]["shuffle"] is False
+    assert (result["info"]["users"], result["info"]["protocol"]) == (3, "cESA")
+    items = [item for document in result["data"] for item in document]
     expected = {f"d{d}:{i}" for d in range(12) if d not in (1, 11) for i in (0, 1)}
     assert {item["item_id"] for item in items} == expected
     orders = {tuple(item["tgt"]) for item in items}
     assert orders == {("baseline", "ours"), ("ours", "baseline")}
-    for document in found["data"]:
+    for document in result["data"]:
         assert len({tuple(item["tgt"]) for item in document}) == 1
     first = next(item for item in items if item["item_id"] == "d0:0")
     assert first["src"] == "il brûle 0"
     assert first["tgt"]["baseline"] == "<\u2060b>the lamp"  # no markup for Pearmut
-    names = [document[0]["item_id"] for document in found["data"]]
+    names = [document[0]["item_id"] for document in result["data"]]
     assert names != sorted(names)
     two.ok(f"{EXPORT} same --source src --annotators 3 --seed 4")
     same = two.json("same/campaign.json") | {"campaign_id": "campaign"}
-    assert same == found
+    assert same == result
     two.ok(f"{EXPORT} other --source src --annotators 3 --seed 5")
-    assert two.json("other/campaign.json")["data"] != found["data"]
+    assert two.json("other/campaign.json")["data"] != result["data"]
 
 
 def entry(document: list[Any], user: str, *scores: tuple[int, int], **more: Any) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_lines_that_nobody_judged_are_in_no_mean(two: World) -> None:
     two.write("a.da", ["1", "NA", "9"] + ["2"] * 21)
     two.write("b.da", ["3", "5", "NA"] + ["2"] * 21)
     given = EVALUATE.removesuffix(SCORES) + "--scores da=a:a.da --scores da=b:b.da"
-    base, ours = (one["scores"]["da"] for one in two.ok(given).json["systems"])
+    base, ours = (system["scores"]["da"] for system in two.ok(given).json["systems"])
     assert (base["score"], ours["score"]) == pytest.approx((43 / 22, 45 / 22))
 
 

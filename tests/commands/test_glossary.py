@@ -60,7 +60,7 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     }
     world.write("src", ["李睡觉", "猫", "罗德也"])
     world.write("terms", ["李\tLi", "罗德\tRhode|Rhodes", "猫\tcat", "狗\tdog"])
-    files = {name: world.write(f"{name}.txt", own).name for name, own in texts.items()}
+    files = {name: world.write(f"{name}.txt", text).name for name, text in texts.items()}
     systems = " ".join(f"--systems {name}={file}" for name, file in files.items())
     command = f"decode {systems} --no-docs one"
     assert world.ok(command).lines[0] == "Lee sleeps in the large bed of his old house every night"
@@ -73,7 +73,7 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
     assert f"glossary: {places} missed:" in run.err
     (row,) = [line.split() for line in run.err.split("\n") if "Rhode|Rhodes" in line]
     assert row == ["罗德", "Rhode|Rhodes", "1", "0", "0"]
-    found = world.json("s.json")["glossary"]
+    result = world.json("s.json")["glossary"]
     names = ("source", "targets", "sentences", "kept", "possible")
     rows = [
         ("罗德", ["Rhode", "Rhodes"], 1, 0, 0),
@@ -81,13 +81,13 @@ def test_terms_count_beside_agreement_and_a_table_says_what_was_missed(world: Wo
         ("猫", ["cat"], 1, 1, 1),
     ]
     terms = [dict(zip(names, one, strict=True)) for one in rows]
-    assert found == {"sentences": 3, "kept": 2, "possible": 2, "terms": terms}
+    assert result == {"sentences": 3, "kept": 2, "possible": 2, "terms": terms}
     content = ["Li sleeps in the large bed of his old house every night", "a cat", "Rhode , too"]
     world.write("ref", content)
     documents = rerank.read(systems=files, side={"source": "src"}, no_docs="each")
     world.write("own", world.lines("terms")[:3])
     results = rerank.choose(documents, glossary="own")
-    assert [own.texts[0] for own in results] == run.lines
+    assert [result.texts[0] for result in results] == run.lines
     kept = [one["terms"] for one in Reranker({}, glossary="own").trace(documents)]
     assert kept == [[("李", "Li", True)], [("猫", "cat", True)], [("罗德", "Rhode|Rhodes", False)]]
     world.ok(f"{command[:-4]} each --source src --glossary terms --trace t --out o")
@@ -130,11 +130,11 @@ PRESET = (
 
 
 def test_a_glossary_that_tuning_says_nothing_of_keeps_its_own_weight(tunable: World) -> None:
-    found = tunable.ok(TUNE)
+    run = tunable.ok(TUNE)
     weights = tunable.json("w.json")
     assert weights["weights"]["glossary"] == [10.0]
     assert weights["provenance"]["presets"] == ["glossary"]
-    assert PRESET in found.err.splitlines()[-3:]
+    assert PRESET in run.err.splitlines()[-3:]
     documents = rerank.read("k", no_docs="each", side={"source": "src"})
     references = [[line] for line in tunable.lines("ref")]
     with warnings.catch_warnings():
@@ -152,24 +152,24 @@ def test_a_glossary_has_the_weight_of_the_start_or_of_the_tuning(tunable: World)
     tunable.ok(f"{TUNE} --start start.json")
     assert tunable.json("w.json")["weights"]["glossary"] == [0.0]
     tunable.write("src", ["Licht"] * 10)
-    found = tunable.ok(TUNE)
+    run = tunable.ok(TUNE)
     assert tunable.json("w.json")["weights"]["glossary"] == [0.0]
-    assert "`glossary` has weight 0: it gained nothing on held-out text" in found.err
+    assert "`glossary` has weight 0: it gained nothing on held-out text" in run.err
 
 
 def test_weights_without_one_of_a_glossary_are_used_with_its_own(tunable: World) -> None:
     tunable.write("src", ["Licht"] * 10)
     tunable.weights("w.json", {"LM0": 1})
-    found = tunable.ok(f"decode {RUN} --weights w.json --out o --strict")
+    run = tunable.ok(f"decode {RUN} --weights w.json --out o --strict")
     assert tunable.lines("o") == ["the light is lit"] * 10
     said = "feature without weight; 10, its weight without a weights file, is used: glossary"
-    assert said in found.err
+    assert said in run.err
     tunable.ok(f"decode {RUN} --weights w.json --out o --default-weight 0")
     assert tunable.lines("o") == ["the lamp is lit"] * 10
     documents = rerank.read("k", no_docs="each", side={"source": "src"})
     with pytest.warns(rerank.RerankWarning, match="its weight without a weights file"):
         results = Reranker({"LM0": 1.0}, glossary="terms").decode(documents)
-    assert {own.texts[0] for own in results} == {"the light is lit"}
+    assert {result.texts[0] for result in results} == {"the light is lit"}
 
 
 def test_translations_without_alignments_are_found_in_the_document(world: World) -> None:
@@ -195,11 +195,11 @@ def test_translations_without_alignments_are_found_in_the_document(world: World)
     world.ok(f"{command}:ignored --out o")
     assert all(" same= 0 " in line for line in world.lines("o"))
     document = Document("d", lists, side={"source": source})
-    (found,) = Reranker({"same": 1.0}, scorers={"same": SCORERS["consistency"]()}).decode(
+    (result,) = Reranker({"same": 1.0}, scorers={"same": SCORERS["consistency"]()}).decode(
         [document]
     )
-    assert found.score == 0
-    assert len({text.split()[0] for text in (found.texts[t] for t in (0, 2, 3))}) == 1
+    assert result.score == 0
+    assert len({text.split()[0] for text in (result.texts[t] for t in (0, 2, 3))}) == 1
 
 
 def test_many_terms_that_overlap_are_found_in_a_moment(world: World) -> None:

@@ -39,10 +39,10 @@ def test_help_is_what_is_stored_with_an_example_that_works(name: str, world: Wor
         assert words[: 1 + len(name.split())] == ["rerank", *name.split()]
         if name != "demo":  # which would train
             need_packages(words[1:])
-            found = world.run(words[1:])
-            assert found.exit in (0, 2, 3)
-            assert not re.search(r"No such option|Missing|Invalid value|Got unexpected", found.err)
-            assert found.exit == 0 or re.search(r"no file|found none|expected a folder", found.err)
+            run = world.run(words[1:])
+            assert run.exit in (0, 2, 3)
+            assert not re.search(r"No such option|Missing|Invalid value|Got unexpected", run.err)
+            assert run.exit == 0 or re.search(r"no file|found none|expected a folder", run.err)
 
 
 def test_the_list_of_commands_has_the_first_sentence_of_their_help(world: World) -> None:
@@ -74,8 +74,8 @@ def test_names_in_the_help_are_all_that_there_are() -> None:
     tables |= {"encoder": composition.ENCODERS, "fusion": composition.FUSIONS}
     tables |= dict.fromkeys(("recurrence", "sentence-recurrence"), composition.RECURRENCES)
     for option, names in tables.items():
-        (found,) = re.findall(rf"^  --{option} \[([^\]]+)\]", text, re.MULTILINE)
-        assert {*found.split("|")} == {*names}
+        (result,) = re.findall(rf"^  --{option} \[([^\]]+)\]", text, re.MULTILINE)
+        assert {*result.split("|")} == {*names}
     joined = " ".join(text.split())
     for name, shape in SIZES.items():
         assert f"{name} {shape.embed}, {shape.hidden}, {shape.layers}" in joined
@@ -147,8 +147,8 @@ for words in {commands}:
 )
 def test_the_shell_completes_all_words(words: str, completions: list[str], world: World) -> None:
     asked = {"_RERANK_COMPLETE": "bash_complete", "COMP_WORDS": words}
-    found = world.ok([], COMP_CWORD=str(words.count(" ")), **asked)
-    assert found.lines == completions
+    run = world.ok([], COMP_CWORD=str(words.count(" ")), **asked)
+    assert run.lines == completions
 
 
 # Exit codes
@@ -210,9 +210,9 @@ def somebody(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 ], ids=["interrupted", "memory", "torch", "overflow", "system", "bug"])  # fmt: skip
 def test_a_fault_is_one_line(statement: str, code: int, message: str, somebody: World) -> None:
     somebody.write("raise", statement)
-    found = somebody.run(f"{DECODE} --search bad -q")
-    assert (found.exit, found.out) == (code, "")
-    assert found.err.lstrip("\n") == f"rerank: {message}\n"
+    run = somebody.run(f"{DECODE} --search bad -q")
+    assert (run.exit, run.out) == (code, "")
+    assert run.err.lstrip("\n") == f"rerank: {message}\n"
 
 
 def test_a_bug_has_its_traceback_where_it_is_asked_for(somebody: World) -> None:
@@ -229,8 +229,8 @@ def test_a_warning_of_another_module_stays_a_warning(somebody: World) -> None:
 
 def test_a_file_that_shadows_a_package_is_named_in_one_line(world: World) -> None:
     path = world.write("decoders/__init__.py", "raise RuntimeError('run by mistake')\n")
-    found = world.process("list decoders")
-    assert (found.exit, found.err) == (
+    result = world.process("list decoders")
+    assert (result.exit, result.err) == (
         2,
         f"rerank: expected the package 'decoders' in {ROOT}, found {path}; "
         "rename that file, or run rerank from another folder\n",
@@ -238,21 +238,21 @@ def test_a_file_that_shadows_a_package_is_named_in_one_line(world: World) -> Non
     python = [sys.executable, "-c", "from rerank import Reranker"]
     options: dict[str, Any] = {"cwd": world.folder, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
     ran = subprocess.run(python, capture_output=True, text=True, check=False, **options)
-    assert ran.stderr.endswith(found.err.partition(": ")[2])
+    assert ran.stderr.endswith(result.err.partition(": ")[2])
 
 
 # Standard output and standard error
 def test_results_go_to_standard_output_and_everything_else_to_standard_error(world: World) -> None:
     world.write("dev.kbest", world.content("dev.kbest").replace(b"\n", b"\r\n"))
-    found = world.ok(DECODE)
-    assert len(found.lines) == 4
-    assert "search: viterbi, exact" in found.err
+    run = world.ok(DECODE)
+    assert len(run.lines) == 4
+    assert "search: viterbi, exact" in run.err
     told = "warning: 9 x CRLF line ends, read as LF, first at dev.kbest:1 [R003 crlf-line-ends]\n"
-    assert told in found.err
-    assert "2 documents, 4 sentences, " in found.err
+    assert told in run.err
+    assert "2 documents, 4 sentences, " in run.err
     for flag in ("--quiet", "-q"):
         quiet = world.ok(f"{DECODE} {flag}")
-        assert (quiet.out, quiet.err) == (found.out, "")
+        assert (quiet.out, quiet.err) == (run.out, "")
     strict = world.run(f"{DECODE} --strict -q")
     assert (strict.exit, strict.out) == (3, "")
     assert strict.err.startswith("rerank: dev.kbest:1: CRLF line ends")
@@ -271,12 +271,12 @@ def test_members_of_packages_are_not_loaded(world: World, monkeypatch: pytest.Mo
 
         with monkeypatch.context() as patch:
             patch.setattr("importlib.metadata.entry_points", points)
-            found = world.ok(f"list {kind} --format json")
-        *others, last = found.json
+            run = world.ok(f"list {kind} --format json")
+        *others, last = run.json
         assert last == {"name": "mine", "package": "(unknown)", "address": "no.such.module:Mine"}
-        assert [one["name"] for one in others] == [one["name"] for one in built_in]
+        assert [other["name"] for other in others] == [one["name"] for one in built_in]
         if kind not in ("models",):
-            assert "of package (unknown) ignored: the name is built in" in found.err
+            assert "of package (unknown) ignored: the name is built in" in run.err
 
 
 @pytest.mark.parametrize("columns", [60, 100])
@@ -296,8 +296,8 @@ def test_a_name_in_two_packages_is_a_fault(world: World, monkeypatch: pytest.Mon
     refused = world.refused(f"{EVALUATE} -m own")
     assert "expected one metric called 'own', found two, in the packages" in refused
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: both[:1])
-    found = world.run(f"{EVALUATE} -m own")
-    assert "metric 'own', a:Own, cannot be loaded: ModuleNotFoundError: No mod" in found.err
+    run = world.run(f"{EVALUATE} -m own")
+    assert "metric 'own', a:Own, cannot be loaded: ModuleNotFoundError: No mod" in run.err
 
 
 @every_command

@@ -92,13 +92,13 @@ def test_a_grade_is_the_expectation_over_the_letters(world: World, stub: JudgeSt
 def test_choices_before_are_searched_exactly(before: int, world: World, stub: JudgeStub) -> None:
     world.write("dev.docs", "evening\n" * 4)
     world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nj= 1\n")
-    found = world.ok(f"{ASKED} --scorer j=judge:{stub.url()},before={before} --search viterbi")
+    run = world.ok(f"{ASKED} --scorer j=judge:{stub.url()},before={before} --search viterbi")
 
     def total(path: tuple[str, ...]) -> int:
         parts = [path[max(0, t - before) : t + 1] for t in range(4)]
         return sum(opinion("".join(f"{x}\n" for x in p[:-1]) + p[-1]) for p in parts)
 
-    assert found.lines == [*max(itertools.product(*TEXTS), key=total)]
+    assert run.lines == [*max(itertools.product(*TEXTS), key=total)]
     stub.asked.clear()
     world.ok(f"{ASKED} --scorer j=judge:{stub.url()},before={before} --search greedy --no-cache")
     visited, first = sum(map(len, TEXTS)), len(TEXTS)  # the path of first candidates, too
@@ -109,12 +109,12 @@ def test_passages_are_judged_as_one_text(world: World, stub: JudgeStub) -> None:
     """Those of three sentences that end a stride of 2, and the last one: of 5 sentences two."""
     world.write("dev.docs", "evening\n" * 4)
     world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nj= 1\n")
-    found = world.ok(f"{ASKED} --scorer j=judge:{stub.url()},window=3,stride=2 --search viterbi")
+    run = world.ok(f"{ASKED} --scorer j=judge:{stub.url()},window=3,stride=2 --search viterbi")
 
     def total(path: tuple[str, ...]) -> int:
         return opinion("\n".join(path[:3])) + opinion("\n".join(path[1:]))
 
-    assert found.lines == [*max(itertools.product(*TEXTS), key=total)]
+    assert run.lines == [*max(itertools.product(*TEXTS), key=total)]
     questions = [json.loads(q)["messages"][0]["content"] for q in stub.asked]
     assert len(questions) == 2 * 3 * 2 + 3 * 2 * 2
     assert any("la lampe\nelle luit\nle bar\n" in question for question in questions)
@@ -144,9 +144,9 @@ def test_a_run_ends_where_nothing_can_be_read(world: World, stub: JudgeStub) -> 
     world.draw()
     world.write("dev.src", world.text("dev.docs"))
     command = ASKED.replace("w.ini", "start.json")
-    found = world.refused(f"{command} --scorer j=judge:{stub.url('cut')},parallel=2", exit=1)
-    assert "none of 40 answers can be read, the last one was cut off; give tokens=N" in found
-    assert "give tokens=N; its 4" in found
+    result = world.refused(f"{command} --scorer j=judge:{stub.url('cut')},parallel=2", exit=1)
+    assert "none of 40 answers can be read, the last one was cut off; give tokens=N" in result
+    assert "give tokens=N; its 4" in result
     assert stub.asked.total() <= 42
     stub.asked.clear()
     world.ok(f"{command} --scorer j=judge:{stub.url()},tokens=99")  # those that were cut, again
@@ -182,11 +182,11 @@ def test_one_unread_answer_leaves_0_to_its_sentence(world: World, stub: JudgeStu
 def test_faults_of_servers_name_them(
     name: str, message: str, world: World, stub: JudgeStub
 ) -> None:
-    found = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},retries=0")
-    assert found.exit == 1
-    assert "--scorer j=judge:openai:http://127.0.0.1" in found.err
-    assert message in found.err
-    assert "Traceback" not in found.err
+    run = world.run(f"{ASKED} --scorer j=judge:{stub.url(name)},retries=0")
+    assert run.exit == 1
+    assert "--scorer j=judge:openai:http://127.0.0.1" in run.err
+    assert message in run.err
+    assert "Traceback" not in run.err
 
 
 def test_busy_servers_are_asked_again(world: World, stub: JudgeStub) -> None:
@@ -225,10 +225,10 @@ def test_a_run_ends_when_its_budget_is_spent(world: World, stub: JudgeStub) -> N
     dry = world.ok(f"{ASKED} --scorer j=judge:{priced} --dry-run").err
     assert re.search(r"j \(at most 9 questions, about [\d,]+ tokens read and 36 written, for", dry)
     assert not stub.asked
-    found = world.run(f"{ASKED} --scorer j=judge:{priced},budget=0.0043 --out new.txt")
-    assert found.exit == 1
+    run = world.run(f"{ASKED} --scorer j=judge:{priced},budget=0.0043 --out new.txt")
+    assert run.exit == 1
     assert not (world.folder / "new.txt").exists()
-    assert "is spent, 4 of 9 questions are answered; give a larger one; its 4 answers" in found.err
+    assert "is spent, 4 of 9 questions are answered; give a larger one; its 4 answers" in run.err
     stub.seconds = 0.1
     more = f"{stub.url()},parallel=8,price=10/20,budget=0.0022"
     assert world.run(f"{ASKED} --scorer j=judge:{more}").exit == 1
@@ -353,14 +353,14 @@ def test_errors_are_weighed_as_mqm(text: str, penalty: float | None) -> None:
 def test_trace_table_and_page_show_the_errors_of_the_choices(world: World, stub: JudgeStub) -> None:
     judge = f"--scorer j=judge:{stub.url()},form=errors"
     world.ok(f"{ASKED} {judge} --trace t.jsonl --table t.tsv --out o.txt".replace("--out -", ""))
-    found = [json.loads(line) for line in world.lines("t.jsonl")]
-    for sentence, cell in zip(found, world.table("t.tsv")["errors"], strict=True):
+    result = [json.loads(line) for line in world.lines("t.jsonl")]
+    for sentence, cell in zip(result, world.table("t.tsv")["errors"], strict=True):
         words = [w for w in sentence["texts"]["chosen"].split() if opinion(w) > 50]
         assert [error["span"] for error in sentence["errors"]] == words
         assert cell == "; ".join(f"major accuracy: {word}" for word in words)
         assert sentence["judged"] == [{"judge": "j", "passes": [-5.0 * len(words)]}]
     page = world.ok("report --trace t.jsonl --docs dev.docs --out -").out
-    word = next(w for s in found if s["chosen"] != s["first"] for w in [s["errors"][0]["span"]])
+    word = next(w for s in result if s["chosen"] != s["first"] for w in [s["errors"][0]["span"]])
     assert f"<mark>{word}</mark> <small>(major, accuracy)</small>" in page
 
 
@@ -376,15 +376,15 @@ def test_trace_table_and_page_show_the_errors_of_the_choices(world: World, stub:
 )
 def test_errors_are_marked_at_their_words(spans: list[str], parts: list[str]) -> None:
     errors = [{"span": span, "category": "accuracy", "severity": "major"} for span in spans]
-    found = marked("the lamp is lit", errors)
-    assert ["+" * bool(kind) + part for kind, part in found] == parts
+    result = marked("the lamp is lit", errors)
+    assert ["+" * bool(kind) + part for kind, part in result] == parts
 
 
 def test_a_judge_is_a_metric_an_objective_and_a_utility(world: World, stub: JudgeStub) -> None:
     judge = f"judge:{stub.url()}"
-    found = world.ok(f"{EVALUATE} --source dev.src --metric bleu --metric j={judge} --format json")
+    run = world.ok(f"{EVALUATE} --source dev.src --metric bleu --metric j={judge} --format json")
     texts = world.lines("hyp.txt")
-    means = [system["scores"]["j"]["score"] for system in json.loads(found.out)["systems"]]
+    means = [system["scores"]["j"]["score"] for system in json.loads(run.out)["systems"]]
     assert means[-1] == pytest.approx(np.mean([*map(opinion, texts)]))
     plain = json.loads(next(iter(stub.asked)))["messages"][0]["content"]
     assert "by a person" not in plain
@@ -413,12 +413,12 @@ def test_the_page_of_judges_can_be_followed(
 
 def test_python_takes_a_judge_as_the_shell_does(world: World, stub: JudgeStub) -> None:
     document = Document("d", [[(x, {}) for x in t] for t in TEXTS], side={"source": ["x"] * 4})
-    (found,) = Reranker({}, scorers={"j": f"judge:{stub.url()}"}).decode([document])
+    (result,) = Reranker({}, scorers={"j": f"judge:{stub.url()}"}).decode([document])
     assert stub.asked.total() == 9
     (alone,) = Reranker({"j": 1.0}, scorers={"j": f"judge:{stub.url()}"}).decode([document])
     assert alone.texts == tuple(max(texts, key=opinion) for texts in TEXTS)
     assert stub.asked.total() == 9
-    assert len(found.texts) == 4
+    assert len(result.texts) == 4
 
 
 def test_context_is_shown(world: World, stub: JudgeStub) -> None:
@@ -447,7 +447,7 @@ def test_the_expectation_of_a_model_is_that_of_a_plain_loop(world: World) -> Non
     opened = open_causal_model(folder)
     end = opened.begin  # it has no eos
     answers = [[*ids, end] for ids in opened.encode([str(n) for n in range(101)])]
-    found = values(world)
+    result = values(world)
     for t, texts in enumerate(TEXTS[:2]):
         for k, text in enumerate(texts):
             question = judge_question(world.lines("dev.src")[t], text)
@@ -455,7 +455,7 @@ def test_the_expectation_of_a_model_is_that_of_a_plain_loop(world: World) -> Non
             log_probs = np.array([obvious(opened, context, ids) for ids in answers])
             shares_ = np.exp(log_probs - log_probs.max())
             mean = (shares_ * np.arange(101)).sum() / shares_.sum()
-            assert found[t][k] == pytest.approx(mean, abs=1e-4)
+            assert result[t][k] == pytest.approx(mean, abs=1e-4)
 
 
 @pytest.mark.parametrize("form", ["grade", "pair"])

@@ -28,9 +28,9 @@ def rows(world: World, name: str) -> list[dict[str, str]]:
 def test_a_curve_has_the_perplexities_that_training_reports(texts: World) -> None:
     """A file that is there is replaced; seconds never fall."""
     texts.write("curve.tsv", "anything\n")
-    found = texts.ok(TWICE, "--curve", "curve.tsv")
+    run = texts.ok(TWICE, "--curve", "curve.tsv")
     own = rows(texts, "curve.tsv")
-    shown = re.findall(r"perplexity ([\d.]+)", found.err)
+    shown = re.findall(r"perplexity ([\d.]+)", run.err)
     assert len(own) == 4
     for row in own:
         assert any(abs(float(row["valid_perplexity"]) - float(one)) < 0.06 for one in shown)
@@ -50,8 +50,8 @@ def test_a_resumed_training_keeps_the_lines_up_to_its_state(texts: World) -> Non
     """Later lines are of updates that are made again."""
     command = f"{TWICE} --epochs 4 --curve curve.tsv"
     with stopped(signal.SIGINT, 12):  # a write of the second validation
-        found = texts.run(command)
-    assert "stopped, state saved" in found.err
+        run = texts.run(command)
+    assert "stopped, state saved" in run.err
     before = texts.lines("curve.tsv")
     texts.write("curve.tsv", [*before, "99999\t9\t9\t9\t9\t9\twords"])
     texts.write("other.tsv", "update\tsomething\n")

@@ -62,7 +62,7 @@ def save_alphabet(world: World) -> None:
 
 
 def write(world: World, documents: Sequence[Sequence[str]], name: str = "text") -> None:
-    world.write(name, "\n\n".join("\n".join(own) for own in documents) + "\n")
+    world.write(name, "\n\n".join("\n".join(document) for document in documents) + "\n")
 
 
 def drawn(*sizes: int) -> list[list[str]]:
@@ -85,13 +85,13 @@ def evaluated(world: World, command: str, lms: Mapping[str, Path | str], text: s
 # Contrastive items
 def pronouns(n: int) -> list[dict[str, Any]]:
     """Items whose right pronoun is that of the sentence before."""
-    found = []
+    result = []
     for i in range(n):
         right = [*PEOPLE][i % 3]
         wrong = [f"{word} is here" for word in PEOPLE if word != right]
         item = {"context": [PEOPLE[right]], "right": f"{right} is here", "wrong": wrong}
-        found.append({**item, "phenomenon": "animate" if right != "it" else "inanimate"})
-    return found
+        result.append({**item, "phenomenon": "animate" if right != "it" else "inanimate"})
+    return result
 
 
 def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World) -> None:
@@ -105,13 +105,13 @@ def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World)
     save(world.folder / "resolver", words, [*zip(people, PEOPLE, strict=True)], 4.0)
     save_uniform(world.folder / "uniform", words)
     world.write("text", map(json.dumps, pronouns(12)))
-    found = evaluated(world, "contrastive", {"r": "resolver", "u": "uniform"})
-    resolver, uniform = found["models"]
+    result = evaluated(world, "contrastive", {"r": "resolver", "u": "uniform"})
+    resolver, uniform = result["models"]
     kinds = ["all", "phenomenon=animate", "phenomenon=inanimate"]
     assert [group["group"] for group in resolver["groups"]] == kinds
     assert [group["items"] for group in resolver["groups"]] == [12, 8, 4]
     for group in resolver["groups"]:
-        values = {name: own["accuracy"] for name, own in group["accuracies"].items()}
+        values = {name: accuracy["accuracy"] for name, accuracy in group["accuracies"].items()}
         assert values == {"context": 1.0, "null": 0.5, "other": 0.0}
         assert group["accuracies"]["null"]["ties"] == group["items"]
         p = pytest.approx(2.0 ** (1 - group["items"]))
@@ -121,7 +121,7 @@ def test_a_model_that_resolves_pronouns_is_wrong_in_other_contexts(world: World)
             pytest.approx((low, high))
         )
     for group in uniform["groups"]:
-        assert {own["accuracy"] for own in group["accuracies"].values()} == {0.5}
+        assert {accuracy["accuracy"] for accuracy in group["accuracies"].values()} == {0.5}
         assert group["p"] == {"null": 1.0, "other": 1.0}
     assert (resolver["order"], uniform["order"], resolver["oov"]) == (1, 0, 0.0)
 
@@ -130,12 +130,12 @@ def test_contrasts_are_scored_one_by_one(world: World, model_folders: Folders) -
     rng = np.random.default_rng(3)
     sentences = iter(drawn(200)[0])
     lengths = [(rng.integers(0, 4), rng.integers(2, 4)) for _ in range(15)]
-    items = [[[next(sentences) for _ in range(n)] for n in own] for own in lengths]
+    items = [[[next(sentences) for _ in range(n)] for n in length] for length in lengths]
     content = [json.dumps({"context": c, "right": v[0], "wrong": v[1:]}) for c, v in items]
     world.write("text", content)
     names = ("rnnlm", "adclm", "hrnnlm")
-    found = evaluated(world, "contrastive", {name: model_folders[name] for name in names})
-    for name, model in zip(names, found["models"], strict=True):
+    result = evaluated(world, "contrastive", {name: model_folders[name] for name in names})
+    for name, model in zip(names, result["models"], strict=True):
         saved = load_model(model_folders[name])
         for condition in ("context", "null"):
             truth = 0.0
@@ -168,10 +168,10 @@ def test_contexts_are_those_of_other_items_wherever_there_are_different_ones(wor
     items = [{"context": ["a"], "right": "b", "wrong": ["a"]}] * 3
     items.append({"context": ["b"], "right": "c", "wrong": ["a"]})
     world.write("text", [json.dumps({**item, "id": n}) for n, item in enumerate(items)])
-    found = world.ok(f"lm-eval contrastive --lm for text {ONE} --format json")
-    (model,) = found.json["models"]
+    run = world.ok(f"lm-eval contrastive --lm for text {ONE} --format json")
+    (model,) = run.json["models"]
     assert [*model["groups"][0]["accuracies"]] == ["context", "null"]
-    assert "condition left out" in found.err
+    assert "condition left out" in run.err
 
 
 def test_files_and_fields_are_groups(world: World, model_folders: Folders) -> None:
@@ -180,8 +180,8 @@ def test_files_and_fields_are_groups(world: World, model_folders: Folders) -> No
     world.write("one.jsonl", map(json.dumps, items[:2]))
     world.write("two.jsonl", map(json.dumps, items[2:]))
     command = f"lm-eval contrastive --lm {model_folders['rnnlm']} one.jsonl two.jsonl {ONE}"
-    (found,) = world.ok(f"{command} --format json").json["models"]
-    assert {group["group"]: group["items"] for group in found["groups"]} == {
+    (result,) = world.ok(f"{command} --format json").json["models"]
+    assert {group["group"]: group["items"] for group in result["groups"]} == {
         **{"all": 6, "phenomenon=animate": 4, "phenomenon=inanimate": 2, "language=de": 1},
         **{"pronoun=it\tx": 1, "file=one.jsonl": 2, "file=two.jsonl": 4},
     }
@@ -198,13 +198,13 @@ def test_unknown_words_are_a_counted_warning_and_tie(world: World, model_folders
         ]
         world.write("text", map(json.dumps, items))
         lm = model_folders["ccdclm"]
-        found = world.ok(f"lm-eval contrastive --lm {lm} text {ONE} --format json")
-        (model,) = found.json["models"]
-        for own in model["groups"][0]["accuracies"].values():
-            assert (own["accuracy"], own["ties"]) == (0.5, 2)
+        run = world.ok(f"lm-eval contrastive --lm {lm} text {ONE} --format json")
+        (model,) = run.json["models"]
+        for accuracy in model["groups"][0]["accuracies"].values():
+            assert (accuracy["accuracy"], accuracy["ties"]) == (0.5, 2)
         assert model["oov"] == pytest.approx(8 / 12 if warned else 6 / 14)
-        assert ("8 x word unknown to " in found.err) == warned
-        assert ("66.7% of the item's words" in found.err) == warned
+        assert ("8 x word unknown to " in run.err) == warned
+        assert ("66.7% of the item's words" in run.err) == warned
 
 
 # Coherence
@@ -222,20 +222,20 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
     save_alphabet(world)
     write(world, [[*LETTERS[k : k + 4]] for k in (0, 1, 2) * 4])
     lms = {"against": "against", "for": "for", "alone": "alone"}
-    found = evaluated(world, "coherence --permutations 10", lms)
-    models = found["models"]
-    assert [own["accuracy"] for own in models] == [0.0, 1.0, 0.5]
-    assert [own["ties"] for own in models] == [0, 0, 120]
-    assert [own["sets_sd"] for own in models] == [0.0, 0.0, 0.0]
-    assert [own["order"] for own in models] == [1, 1, 0]
+    result = evaluated(world, "coherence --permutations 10", lms)
+    models = result["models"]
+    assert [model["accuracy"] for model in models] == [0.0, 1.0, 0.5]
+    assert [model["ties"] for model in models] == [0, 0, 120]
+    assert [model["sets_sd"] for model in models] == [0.0, 0.0, 0.0]
+    assert [model["order"] for model in models] == [1, 1, 0]
     with pytest.MonkeyPatch.context() as patch:  # a document at a time
         patch.setattr("lm.comparisons.TOKENS", 1)
         assert evaluated(world, "coherence --permutations 10", lms)["models"] == models
-    comparisons = found["comparisons"]
+    comparisons = result["comparisons"]
     expected = [*(("for", "against", 1.0), ("alone", "against", 0.5), ("for", "alone", 0.5))]
     assert [(own["higher"], own["lower"], own["difference"]) for own in comparisons] == expected
-    assert {own["p_documents"] for own in comparisons} == {2.0**-11}
-    assert {own["z"] for own in comparisons} == {None}
+    assert {comparison["p_documents"] for comparison in comparisons} == {2.0**-11}
+    assert {comparison["z"] for comparison in comparisons} == {None}
     write(world, [[*LETTERS[k : k + 4]] for k in (0, 1, 2) * 3])
     few = world.ok(f"lm-eval coherence --lm for --lm alone text {ONE}").out
     assert "no p documents: it needs 10 documents\n" in few
@@ -244,14 +244,14 @@ def test_models_that_expect_and_avoid_the_order_and_one_without_context(world: W
 def test_accuracies_are_of_all_orders(world: World, model_folders: Folders) -> None:
     names = ("codclm", "hrnnlm", "rnnslm")
     write(world, DOCUMENTS)
-    found = evaluated(world, "coherence", {name: model_folders[name] for name in names})
-    documents = [(own["document"], own["permutations"]) for own in found["documents"]]
+    result = evaluated(world, "coherence", {name: model_folders[name] for name in names})
+    documents = [(own["document"], own["permutations"]) for own in result["documents"]]
     assert documents == [(0, 5), (1, 2), (3, 5)]
-    assert found["left_out"] == 2
+    assert result["left_out"] == 2
     said = world.ok(f"lm-eval coherence --lm {model_folders['codclm']} text {ONE}").out
     assert "left out: 2 without a permutation that has another text\n" in said
     assert "p documents" not in said  # of one model there is no comparison
-    for name, figures in zip(names, found["models"], strict=True):
+    for name, figures in zip(names, result["models"], strict=True):
         saved = load_model(model_folders[name])
         for document, right in zip((0, 1, 3), figures["right"], strict=True):
             sentences = DOCUMENTS[document]
@@ -265,7 +265,7 @@ def test_accuracies_are_of_all_orders(world: World, model_folders: Folders) -> N
             )
             assert right == sum(own > other for other in rest)
         assert figures["accuracy"] == pytest.approx(sum(figures["right"]) / 12)
-    assert [model["means"] for model in found["models"]] == [False, False, True]
+    assert [model["means"] for model in result["models"]] == [False, False, True]
     bags = f"lm-eval coherence --lm bags={model_folders['rnnslm']} text {ONE}"
     assert "bags: a sentence counts as the mean of log p over its words" in world.ok(bags).out
     assert "a sentence counts" not in world.ok(f"{bags} --bags sum").out
@@ -279,7 +279,7 @@ def test_reading_backward_sees_equal_pairs(world: World, model_folders: Folders)
     save_models({"ccdclm": world.folder / "turned"}, WORDS, **shape, reverse_documents=True)
     save_models({"ccdclm": world.folder / "plain"}, WORDS, **shape)
     write(world, DOCUMENTS)
-    write(world, [own[::-1] for own in DOCUMENTS], "mirrored")
+    write(world, [document[::-1] for document in DOCUMENTS], "mirrored")
     turned = evaluated(world, "coherence", {"m": "turned"})["models"][0]
     plain = evaluated(world, "coherence", {"m": "plain"}, "mirrored")["models"][0]
     assert turned["right"] == plain["right"]
@@ -292,10 +292,10 @@ def test_the_test_over_documents_is_of_the_accuracy_over_pairs(world: World) -> 
     """
     save_alphabet(world)
     write(world, [["a", "b"]] * 7 + [["d", "c", "b", "a"]] * 3)
-    found = evaluated(world, "coherence", {"for": "for", "against": "against"})
-    (pair,) = found["comparisons"]
+    result = evaluated(world, "coherence", {"for": "for", "against": "against"})
+    (pair,) = result["comparisons"]
     assert (pair["higher"], pair["lower"]) == ("for", "against")
-    right = [own["right"] for own in found["models"]]
+    right = [model["right"] for model in result["models"]]
     gains = np.array(right[0]) - np.array(right[1])
     signs = np.array([*product((1, -1), repeat=10)])
     assert pair["p_documents"] == np.mean(abs(signs @ gains) >= abs(gains.sum()) - 1e-9)
@@ -307,9 +307,9 @@ def test_a_model_that_knows_what_follows_is_right_and_others_guess(world: World)
     save_alphabet(world)
     write(world, [[*LETTERS[k : k + 2]] * 2 for k in range(5)] * 3)
     command = "next-sentence --block 5 --context 1"
-    found = evaluated(world, command, {"for": "for", "alone": "alone"})
-    assert (found["blocks"], found["left_out"]) == (6, 0)
-    knowing, guessing = (model["accuracies"] for model in found["models"])
+    result = evaluated(world, command, {"for": "for", "alone": "alone"})
+    assert (result["blocks"], result["left_out"]) == (6, 0)
+    knowing, guessing = (model["accuracies"] for model in result["models"])
     first = knowing["normalised"]["accuracy"]
     assert first > 0.5  # blocks may hold two passages that end in the same letter: they are tied
     assert knowing["normalised"]["ties"] == round(2 * 30 * (1 - first))
@@ -318,7 +318,7 @@ def test_a_model_that_knows_what_follows_is_right_and_others_guess(world: World)
     assert guessing["normalised"]["ties"] == 30
     write(world, [[*LETTERS[k : k + 2]] for k in range(5)] * 3)
     alike = evaluated(world, f"{command} --candidates consecutive", {"for": "for"})["models"][0]
-    assert [one["accuracy"] for one in alike["accuracies"].values()] == [1.0, 1.0, 1.0]
+    assert [accuracy["accuracy"] for accuracy in alike["accuracies"].values()] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "adclm"])
@@ -331,7 +331,7 @@ def test_choices_are_those_of_scores_one_by_one(
         (d, own[i : i + 3]) for d, own in enumerate(documents) for i in range(0, len(own) - 2, 3)
     ]
     command = f"next-sentence --block {len(passages)} --context 2 --candidates consecutive"
-    found = evaluated(world, f"{command} --errors wrong", {"m": model_folders[name]})
+    result = evaluated(world, f"{command} --errors wrong", {"m": model_folders[name]})
     saved = load_model(model_folders[name])
 
     def score(words: str, before: list[str]) -> float:
@@ -350,7 +350,7 @@ def test_choices_are_those_of_scores_one_by_one(
         best = matrix.max(axis=1)
         close = matrix >= best[:, None] - 1e-4
         right = np.diagonal(close) / close.sum(axis=1)
-        accuracy = found["models"][0]["accuracies"][kind]["accuracy"]
+        accuracy = result["models"][0]["accuracies"][kind]["accuracy"]
         assert accuracy == pytest.approx(right.mean())
         missed = [i for i, value in enumerate(right) if value == 0]
         wrong = [line for line in lines if line["score"] == kind]
@@ -385,9 +385,9 @@ def test_all_blocks_are_made(counts: tuple[int, ...], world: World, model_folder
     for size in (2, 3):
         possible = [b for b in range(20) if sum(min(n, b) for n in counts) >= b * size]
         command = f"next-sentence --block {size} --context 1"
-        found = evaluated(world, command, lm)
-        assert found["blocks"] == max(possible)
-        assert found["left_out"] == sum(counts) - size * max(possible)
+        result = evaluated(world, command, lm)
+        assert result["blocks"] == max(possible)
+        assert result["left_out"] == sum(counts) - size * max(possible)
     few = evaluated(world, "next-sentence --block 2 --context 1 --blocks 1", lm)
     assert few["blocks"] == 1
 
@@ -397,7 +397,7 @@ def topical(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """A text and its topics, as files and as lists."""
     documents, rng = drawn(*sizes), np.random.default_rng(8)
-    topics = [[str(n) for n in rng.integers(0, n_labels, len(own))] for own in documents]
+    topics = [[str(n) for n in rng.integers(0, n_labels, len(document))] for document in documents]
     write(world, documents)
     write(world, topics, "topics")
     return documents, topics
@@ -408,9 +408,9 @@ def test_each_candidate_is_given_its_own_topic(world: World) -> None:
     save_models({"clstm-given-topic-carried": world.folder / "m"}, WORDS, 6, 8, oov_rate=0.0)
     documents, topics = topical(world, [3, 4, 3, 6], 9)
     named = [
-        [*zip(own[i : i + 3], of[i : i + 3], strict=True)]
-        for own, of in zip(documents, topics, strict=True)
-        for i in range(0, len(own) - 2, 3)
+        [*zip(document[i : i + 3], of[i : i + 3], strict=True)]
+        for document, of in zip(documents, topics, strict=True)
+        for i in range(0, len(document) - 2, 3)
     ]
 
     def nats(sentences: list[tuple[str, str]]) -> float:
@@ -423,11 +423,11 @@ def test_each_candidate_is_given_its_own_topic(world: World) -> None:
         [[nats(given[:-1]) - nats([*given[:-1], own[-1]]) for own in named] for given in named]
     )
     command = f"next-sentence --block {len(named)} --context 2 --candidates consecutive"
-    (found,) = evaluated(world, f"{command} --topics topics", {"m": "m"})["models"]
+    (result,) = evaluated(world, f"{command} --topics topics", {"m": "m"})["models"]
     best = log_probs - np.log(np.exp(log_probs).mean(axis=0))
     for kind, matrix in (("normalised", best), ("log_p", log_probs)):
         right = np.mean(matrix.argmax(axis=1) == np.arange(len(named)))
-        assert found["accuracies"][kind]["accuracy"] == right
+        assert result["accuracies"][kind]["accuracy"] == right
 
 
 def test_candidates_are_of_the_topic(world: World, model_folders: Folders) -> None:
@@ -437,10 +437,10 @@ def test_candidates_are_of_the_topic(world: World, model_folders: Folders) -> No
     counts = Counter(own[i] for own in topics for i in (3, 7)).values()
     for size in (2, 3, 4, 5):
         errors = f"{command} {size} --errors wrong"
-        found = evaluated(world, errors, {"m": model_folders["codclm"]})
-        assert found["blocks"] == sum(n // size for n in counts)
-        assert found["left_out"] == sum(n % size for n in counts)
-        assert found["candidates"] == "same-topic"
+        result = evaluated(world, errors, {"m": model_folders["codclm"]})
+        assert result["blocks"] == sum(n // size for n in counts)
+        assert result["left_out"] == sum(n % size for n in counts)
+        assert result["candidates"] == "same-topic"
         of_blocks: dict[int, set[str]] = {}
         for one in map(json.loads, world.lines("wrong")):
             topic = topics[one["document"]][one["sentence"]]
@@ -477,7 +477,7 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
     assert "café" in world.text("out")
     assert [own["context"] for own in items("--context 0")] == [[], []]
     assert items()[1]["context"] == reference[:2]
-    (found,) = items("--class auxiliaries")
-    assert (found["id"], found["right"], found["context"]) == ("y:1", "he can burn", [])
-    assert "pronoun" not in found
+    (result,) = items("--class auxiliaries")
+    assert (result["id"], result["right"], result["context"]) == ("y:1", "he can burn", [])
+    assert "pronoun" not in result
     assert "2 items of 4 sentences; right words: it 1, him 1" in world.ok(command).out

@@ -84,14 +84,14 @@ def test_lists_that_do_not_fit_into_what_the_system_leaves_lie_in_files(
     expected = large.ok(SCORE, "--memory", "64G").out
     monkeypatch.setattr(Path, "read_text", made_up)
     monkeypatch.setattr("tempfile.tempdir", str(large.folder / "tmp"))
-    found = large.ok(SCORE)
-    assert ("candidates that did not fit into memory: " in found.err) == in_files, found.err
-    assert found.out == expected
+    run = large.ok(SCORE)
+    assert ("candidates that did not fit into memory: " in run.err) == in_files, run.err
+    assert run.out == expected
     assert not os.listdir("tmp")
 
 
 @pytest.mark.parametrize(("change", "command"), [
-    (lambda lines: [re.sub("LM0=.* \\|\\|\\|", " |||", one) for one in lines],
+    (lambda lines: [re.sub("LM0=.* \\|\\|\\|", " |||", line) for line in lines],
         "score --kbest dev.kbest --docs dev.docs --scores qe=dev.qe"),
     (lambda lines: lines[:2] + lines[5:], f"{DECODE} --missing source --source dev.src"),
 ], ids=["without features", "with a source line"])  # fmt: skip
@@ -103,9 +103,9 @@ def test_lists_in_files_are_those_in_memory(
 ) -> None:
     world.write("dev.kbest", change(world.lines("dev.kbest")))
     monkeypatch.setattr("tempfile.tempdir", str(world.folder))
-    found = world.ok(f"{command} --memory 256M")
-    assert "candidates that did not fit into memory: " in found.err
-    assert found.out == world.ok(f"{command} --memory 64G").out
+    run = world.ok(f"{command} --memory 256M")
+    assert "candidates that did not fit into memory: " in run.err
+    assert run.out == world.ok(f"{command} --memory 64G").out
 
 
 def test_without_proc_as_on_macos_a_list_from_a_pipe_is_decoded(
@@ -132,7 +132,7 @@ def test_a_full_disk_is_one_line_and_a_cure(large: World, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     monkeypatch.setattr("tempfile.tempdir", str(large.folder / "tmp"))
-    found = large.run(f"{SCORE} --memory 256M --out out -q")
-    assert (found.exit, found.err.count("\n"), os.listdir("tmp")) == (1, 1, [])
-    assert "no space left in " in found.err
-    assert "in TMPDIR" in found.err
+    run = large.run(f"{SCORE} --memory 256M --out out -q")
+    assert (run.exit, run.err.count("\n"), os.listdir("tmp")) == (1, 1, [])
+    assert "no space left in " in run.err
+    assert "in TMPDIR" in run.err

@@ -47,8 +47,8 @@ def gap(world: World) -> World:
 )
 def test_a_source_line_is_a_candidate_as_if_the_list_had_it(command: str, gap: World) -> None:
     gap.write("apart", "x\ny\nx\ny\n")
-    found = gap.ok(f"{command.format('gap', qe='qe')} {SOURCE}").out
-    assert found == gap.ok(command.format("whole", qe="qe.whole")).out
+    result = gap.ok(f"{command.format('gap', qe='qe')} {SOURCE}").out
+    assert result == gap.ok(command.format("whole", qe="qe.whole")).out
 
 
 def test_without_the_option_the_output_has_an_empty_line(gap: World) -> None:
@@ -92,8 +92,8 @@ def test_sources_beside_outputs_of_systems_are_candidates_if_these_have_none(wor
 
 def test_without_documents_the_source_says_how_many_lines_there_are(gap: World) -> None:
     gap.write("dev.src", gap.text("dev.src") + "zuletzt\n")
-    found = gap.ok(f"first --kbest gap --no-docs one {SOURCE}").lines
-    assert found == ["a b", "elle luit", "le bar", "d", "zuletzt"]
+    result = gap.ok(f"first --kbest gap --no-docs one {SOURCE}").lines
+    assert result == ["a b", "elle luit", "le bar", "d", "zuletzt"]
 
 
 @pytest.mark.parametrize("keys", [("document", "source"), ("doc_id", "src")], ids=" ".join)
@@ -108,10 +108,10 @@ def test_json_lines_keep_all_documents_and_sources(keys: tuple[str, str], world:
     command = "decode --missing source --weights w.json"
     one = world.ok(f"{command} --kbest list --kbest-out again.jsonl").out
     assert world.ok(f"{command} --kbest again.jsonl").out == one
-    found = [json.loads(line) for line in world.lines("again.jsonl")]
-    assert [one.get(keys[0], one.get("document")) for one in found] == docs
-    assert [one.get(keys[1], one.get("source")) for one in found] == sources
-    assert all(len(one) == 4 for one in found)  # nothing is there twice
+    result = [json.loads(line) for line in world.lines("again.jsonl")]
+    assert [one.get(keys[0], one.get("document")) for one in result] == docs
+    assert [one.get(keys[1], one.get("source")) for one in result] == sources
+    assert all(len(one) == 4 for one in result)  # nothing is there twice
 
 
 def test_weights_are_those_of_a_list_that_has_it(world: World) -> None:
@@ -141,12 +141,12 @@ def test_check_says_what_the_other_commands_would(gap: World) -> None:
 def test_documents_that_are_read_in_python_have_it(gap: World) -> None:
     gap.write("gap", GAP.replace(" x_y= 1", ""))
     with pytest.warns(rerank.RerankWarning, match="its own translation"):
-        found = list(rerank.read("gap", "dev.docs", side={"source": "dev.src"}, missing="source"))
+        result = list(rerank.read("gap", "dev.docs", side={"source": "dev.src"}, missing="source"))
     expected = [[["a b", "c"], ["elle luit"]], [["le bar"], ["d", "e f"]]]
-    assert [document.texts for document in found] == expected
-    features = [dict(features) for _, features in found[0].sentences[0]]
+    assert [document.texts for document in result] == expected
+    features = [dict(features) for _, features in result[0].sentences[0]]
     assert features == [{"A": -1, "B_0": 2, "B_1": 3}, {"A": -2, "B_0": 1, "B_1": 1}]
-    assert found[1].sentences[0][0][1] == {"A": 0.0, "B_0": 0.0, "B_1": 0.0}
+    assert result[1].sentences[0][0][1] == {"A": 0.0, "B_0": 0.0, "B_1": 0.0}
 
 
 # Unicode's form NFC
@@ -256,7 +256,7 @@ def test_features_of_systems_are_equal_in_any_order(names: tuple[str, str], worl
     world.write("b", ["d c", "d e"])
     world.weights("w.json", {"consensusdocbleu": 1.0})
     systems = [f"--systems {name}={file}" for name, file in zip(names, "ab", strict=True)]
-    found = set()
+    result = set()
     for order in permutations(systems):
         given = f"--no-docs one {' '.join(order)} --out"
         rows = [line.split(" ||| ") for line in world.ok(f"score {given} -").lines]
@@ -264,9 +264,9 @@ def test_features_of_systems_are_equal_in_any_order(names: tuple[str, str], worl
         decoded = world.ok(f"decode {given} o --weights w.json --default-weight 0 -v")
         for said in ("consensusdocbleu: approximate", "viterbi, approximate", "exact:approximate"):
             assert said in decoded.err
-        found.add((*sorted(features), *world.lines("o")))
-    assert len(found) == 1
-    assert len({*re.findall(r"sys\w+", str(found))}) == 2
+        result.add((*sorted(features), *world.lines("o")))
+    assert len(result) == 1
+    assert len({*re.findall(r"sys\w+", str(result))}) == 2
 
 
 def test_lists_are_decoded_as_of_a_file(systems: World, model_folders: Folders) -> None:
@@ -275,20 +275,20 @@ def test_lists_are_decoded_as_of_a_file(systems: World, model_folders: Folders) 
     systems.weights("w.json", {"votes": 0.5, "consensusbleu": 0.01, "lm": 1.0, "qe": 0.1})
     more = f"--weights w.json --default-weight 0 --lm lm={model_folders['codclm']} --no-cache "
     more += "--scores qe=values --kbest-out kbest --trace trace --summary s.json"
-    found = []
+    result = []
     for given in (SYSTEMS, "--kbest lists --docs dev.docs"):
         out = systems.ok(f"decode {given} {more}").out
         documents = systems.json("s.json")["documents"]
-        assert all(("engines" in one) == (given == SYSTEMS) for one in documents)
+        assert all(("engines" in document) == (given == SYSTEMS) for document in documents)
         apart = [{key: one[key] for key in one if key != "engines"} for one in documents]
-        found.append((out, systems.text("kbest"), apart))
+        result.append((out, systems.text("kbest"), apart))
         traced = [json.loads(line) for line in systems.lines("trace")]
         names = [
             [name for name, lines in OUTPUTS.items() if " ".join(lines[t].split()) == text]
             for t, text in enumerate(out.splitlines())
         ]
         assert [one.get("systems") for one in traced] == (names if given == SYSTEMS else [None] * 4)
-    assert found[0] == found[1]
+    assert result[0] == result[1]
     systems.ok(f"decode {SYSTEMS} --weights votes.json --default-weight 0 --trace t --out o")
     assert "  systems     " in systems.ok("explain t town:1").out
 
@@ -300,7 +300,7 @@ def test_a_text_that_holds_the_separator_of_moses_is_kept(systems: World) -> Non
     first = json.loads(systems.lines("kbest")[0])
     assert run.lines[0] == "a ||| lamp"
     expected = [OUTPUTS["A"][0], "a ||| lamp", OUTPUTS["C"][0]]
-    assert [one["text"] for one in first["candidates"]] == expected
+    assert [candidate["text"] for candidate in first["candidates"]] == expected
 
 
 def xml(systems: Mapping[str, tuple[str, ...]]) -> str:

@@ -53,10 +53,10 @@ def new_options(words: tuple[str, ...]) -> dict[str, tuple[str, str]]:
 
 def refused(world: World, words: tuple[str, ...], option: str, value: str) -> str:
     """The message; the exit code must be 2, and the option be named."""
-    found = world.run([*words, f"{option}={value}"])
-    assert found.exit == 2, (option, value, found.err)
-    assert option in found.err, (option, value, found.err)
-    return found.err
+    run = world.run([*words, f"{option}={value}"])
+    assert run.exit == 2, (option, value, run.err)
+    assert option in run.err, (option, value, run.err)
+    return run.err
 
 
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -72,10 +72,10 @@ def test_an_empty_value_is_a_usage_error(words: tuple[str, ...], world: World) -
 @every_command
 def test_numbers_out_of_the_range_are_usage_errors(words: tuple[str, ...], world: World) -> None:
     for option, (_, text) in new_options(words).items():
-        found = RANGE.search(text)
-        if not found:
+        result = RANGE.search(text)
+        if not result:
             continue
-        low, opens, closes, high = found.groups()
+        low, opens, closes, high = result.groups()
         least, most = (eval(edge.replace("^", "**"), {}) for edge in (low, high))
         beyond = [least - 1, most * 2 + 1, *[least] * (opens == "<"), *[most] * (closes == "<")]
         for value in [*(f"{value:.0f}" for value in beyond), *NONSENSE]:
@@ -109,8 +109,8 @@ def test_values_of_a_form_are_refused_and_why(command: str, message: str, world:
 def test_options_of_a_file_are_those_of_the_command_line_which_has_precedence(world: World) -> None:
     texts = 'kbest = "dev.kbest"\nmetric = ["chrf"]\nformat = "text"\n'
     world.write("c.toml", f"{texts}seed = 5\nper-document = true\n")
-    given = world.ok(f"{EVALUATE} --kbest dev.kbest --seed 5 --metric chrf --per-document")
-    assert world.ok(f"{EVALUATE} --config c.toml").out == given.out
+    run = world.ok(f"{EVALUATE} --kbest dev.kbest --seed 5 --metric chrf --per-document")
+    assert world.ok(f"{EVALUATE} --config c.toml").out == run.out
     other = world.ok(f"{EVALUATE} --kbest dev.kbest --seed 6 --metric ter --format json").out
     assert world.ok(f"{EVALUATE} --config c.toml --seed 6 --metric ter --format json").out == other
 
@@ -143,11 +143,11 @@ def test_a_run_file_that_is_dumped_gives_the_same_result(
 ) -> None:
     """Options of the command line and of the environment; those of the command line first."""
     environment = {f"RERANK_EVALUATE_{name}": value for name, value in environment.items()}
-    given = world.ok(command, **environment)
+    run = world.ok(command, **environment)
     dumped = world.ok(f"{command} --dump-config", **environment).out
     world.write("run.toml", dumped)
     assert dumped.startswith("# rerank evaluate hyp.txt --config THIS_FILE\n")
-    assert world.ok("evaluate hyp.txt --config run.toml").out == given.out
+    assert world.ok("evaluate hyp.txt --config run.toml").out == run.out
     assert world.ok("evaluate hyp.txt --config run.toml --dump-config").out == dumped
 
 
@@ -206,8 +206,8 @@ def test_names_in_a_run_file_are_those_that_were_given(world: World) -> None:
     names = ['a b="x\\y"', "007=\x7f", "-0", "-1"]
     words = [word for name in names for word in ("--systems", name)]
     world.write("c.toml", world.ok(["decode", *words, "--top", "7", "-q", "--dump-config"]).out)
-    found = tomllib.loads(world.content("c.toml").decode())
-    assert found == {"systems": [*names[:3], -1], "top": 7, "quiet": True}
+    result = tomllib.loads(world.content("c.toml").decode())
+    assert result == {"systems": [*names[:3], -1], "top": 7, "quiet": True}
     dumped = world.ok(["evaluate", "a\nb = 1", "--seed", "5", "--dump-config"]).out
     assert tomllib.loads(dumped) == {"seed": 5}  # a name is in the comment, whatever is in it
     dumped = world.ok("score --scorer a=command:b --docs openai: --dump-config").out

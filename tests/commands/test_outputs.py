@@ -116,9 +116,9 @@ def test_a_system_call_that_fails_leaves_the_old_file_and_names_the_output(
     before = world.files()
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail)
-        found = world.run(f"{COMMAND} --out out.xz")
-    assert (found.exit, world.files()) == (1, before)
-    assert re.fullmatch(f"rerank: {message}\n", found.err)
+        run = world.run(f"{COMMAND} --out out.xz")
+    assert (run.exit, world.files()) == (1, before)
+    assert re.fullmatch(f"rerank: {message}\n", run.err)
 
 
 @needs_dev_full
@@ -126,17 +126,17 @@ def test_a_system_call_that_fails_leaves_the_old_file_and_names_the_output(
 def test_a_full_device_is_a_failed_run(big: bool, world: World) -> None:
     if big:
         world.write("dev.kbest", [f"0 ||| {'x' * 999} ||| A= 1 ||| 0"] * 3000)
-    found = world.run(COMMAND.replace("first", "moses"), "--out", "/dev/full")
-    assert found.exit == 1
-    assert found.err.startswith("rerank: no space left writing /dev/full ")
+    run = world.run(COMMAND.replace("first", "moses"), "--out", "/dev/full")
+    assert run.exit == 1
+    assert run.err.startswith("rerank: no space left writing /dev/full ")
 
 
 @needs_dev_full
 def test_standard_output_on_a_full_disk_is_named_once(world: World) -> None:
     with open("/dev/full", "wb") as full:
-        found = world.process(COMMAND, stdout=full)
-    assert found.exit == 1
-    assert found.err == "rerank: no space left writing <stdout> (it needs more than 0.0 MB)\n"
+        result = world.process(COMMAND, stdout=full)
+    assert result.exit == 1
+    assert result.err == "rerank: no space left writing <stdout> (it needs more than 0.0 MB)\n"
 
 
 def test_only_old_temporary_files_of_this_output_are_removed(world: World) -> None:
@@ -305,9 +305,9 @@ def test_results_and_messages_are_harmless_on_a_terminal(terminal: Terminal, wor
     world.write("dev.ref", f"{foreign}\n" * 4)
     world.write(f"{foreign}.docs", "a\nb\na\nb\n")
     words = ["first", "--kbest", "dev.kbest", "--docs", f"{foreign}.docs"]
-    found = world.process(words, stderr=terminal.slave, stdout=terminal.slave)
+    result = world.process(words, stderr=terminal.slave, stdout=terminal.slave)
     shown = terminal.read()
-    assert (found.exit, shown.count("\n")) == (3, 1)
+    assert (result.exit, shown.count("\n")) == (3, 1)
     assert f"{harmless}.docs:3: expected each document" in shown
     assert f"{harmless}.docs:3: expected each document" in world.run(words).err  # in a log, too
 
@@ -316,13 +316,13 @@ def test_messages_that_cannot_be_written_do_not_decide_how_a_run_ends(world: Wor
     """The terminal has gone."""
     master, slave = pty.openpty()
     os.close(master)
-    found = world.process("convert --kbest dev.kbest --to first", stderr=slave)
+    result = world.process("convert --kbest dev.kbest --to first", stderr=slave)
     os.close(slave)
-    assert (found.exit, found.stdout) == (0, FIRST)
+    assert (result.exit, result.stdout) == (0, FIRST)
 
 
 def test_a_long_message_is_cut(world: World) -> None:
-    found = world.run(f"first --kbest {'x' * 200}/{'y' * 200}")
-    assert found.exit == 2
+    run = world.run(f"first --kbest {'x' * 200}/{'y' * 200}")
+    assert run.exit == 2
     world.write("list", "x" * 100_000 + "\n")
     assert len(world.run("first --kbest list").err) < 5000

@@ -45,13 +45,13 @@ def test_items_are_pairs_of_candidates_that_differ_in_a_word_of_the_reference(
     command = "lm-eval pairs --kbest list --no-docs each --ref ref"
     (world.folder / "pairs").unlink(missing_ok=True)
     world.run(f"{command} --out pairs -q")
-    found = [json.loads(x) for x in world.lines("pairs")] if "pairs" in world.files() else []
+    result = [json.loads(x) for x in world.lines("pairs")] if "pairs" in world.files() else []
     expected = [
         [(a, b) for a in candidates for b in candidates if contrast(a, b, reference)]
         for candidates, reference in lists
     ]
-    assert len(found) == sum(map(bool, expected))
-    for item, pairs in zip(found, filter(None, expected), strict=True):
+    assert len(result) == sum(map(bool, expected))
+    for item, pairs in zip(result, filter(None, expected), strict=True):
         wrong = item["wrong"] if isinstance(item["wrong"], list) else [item["wrong"]]
         assert wrong
         assert all((item["right"].split(), other.split()) in pairs for other in wrong)

@@ -52,7 +52,7 @@ def test_figures_are_sums_of_the_definition_over_words_and_ends(name: str, text:
     model, shape, options, share, kinds = MODELS[name]
     saved = text.model(model, **shape)
     side = "".join(f" --{kind} text.{kind}" for kind in kinds.split())
-    found = measured(text, f"{options} --per-document {side}")
+    result = measured(text, f"{options} --per-document {side}")
     documents = documents_of(TEXT)
     beside = {kind: documents_of(SIDE[kind]) for kind in kinds.split()}
     beside |= {"parents": [["1", "0"], ["2", "-1", "0"], ["-1"]]} if "parents" in beside else {}
@@ -63,23 +63,23 @@ def test_figures_are_sums_of_the_definition_over_words_and_ends(name: str, text:
     words = [[saved.vocabulary.encode(line.encode().split()) for line in own] for own in documents]
     tokens = [sum(map(len, own)) for own in words]
     oov = sum(word == UNKNOWN for own in words for line in own for word in line)
-    assert found["nats"] == pytest.approx(sum(nats), rel=1e-5)
-    assert (found["sentences"], found["tokens"], found["oov"]) == (6, 16, oov)
+    assert result["nats"] == pytest.approx(sum(nats), rel=1e-5)
+    assert (result["sentences"], result["tokens"], result["oov"]) == (6, 16, oov)
     key = "pseudo_perplexity" if name == "next-sentence" else "perplexity"
-    assert found[key] == pytest.approx(math.exp(sum(nats) / (16 + 6)), rel=1e-5)
-    assert [one["tokens"] for one in found["documents"]] == tokens
-    assert [one["nats"] for one in found["documents"]] == pytest.approx(nats, rel=1e-5)
+    assert result[key] == pytest.approx(math.exp(sum(nats) / (16 + 6)), rel=1e-5)
+    assert [document["tokens"] for document in result["documents"]] == tokens
+    assert [document["nats"] for document in result["documents"]] == pytest.approx(nats, rel=1e-5)
 
 
 def test_bags_of_words_are_measured_per_word_and_not_as_perplexity(text: World) -> None:
     saved = text.model("rnnslm")
     own = [tuple(one) for one in documents_of(TEXT)]
     for share, options in ((0.0, ""), (0.2, "--document-cache 0.2")):
-        found = measured(text, options)
+        result = measured(text, options)
         log_p, _ = definition(saved, share=share)
         nats = -sum(log_p(one, t) for one in own for t in range(len(one)))
-        assert found["nats_per_word_of_a_bag"] == pytest.approx(nats / 16, rel=1e-4)
-        assert "perplexity" not in found
+        assert result["nats_per_word_of_a_bag"] == pytest.approx(nats / 16, rel=1e-4)
+        assert "perplexity" not in result
     said = text.ok("perplexity --lm lm text").out
     assert "nats per word of a bag of words" in said
     assert "not comparable with perplexities of other models" in said
@@ -114,14 +114,14 @@ def test_paragraphs_and_lines_of_equals_signs_part_documents(text: World) -> Non
     assert measured(text, "--documents equals", "ji") == plain
     assert measured(text, "--documents paragraphs", "paragraphs") == plain
     text.write("ji", "the lamp\n\nit is\n=\n\n")
-    found = text.ok("perplexity --lm lm ji --documents equals --format json")
-    assert (found.json["sentences"], found.json["tokens"]) == (4, 4)
-    assert "2 x blank line read as a sentence without words, as --documents equals" in found.err
+    run = text.ok("perplexity --lm lm ji --documents equals --format json")
+    assert (run.json["sentences"], run.json["tokens"]) == (4, 4)
+    assert "2 x blank line read as a sentence without words, as --documents equals" in run.err
 
 
 def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(world: World) -> None:
     world.model("ccdclm")
     world.write("once", ["the lamp", "it is lit"])
     world.write("twice", ["the lamp lamp", "it is lit lit"])
-    found = measured(world, "--duplicate-last-word", "once")
-    assert found == {**measured(world, "", "twice"), "duplicate_last_word": True}
+    result = measured(world, "--duplicate-last-word", "once")
+    assert result == {**measured(world, "", "twice"), "duplicate_last_word": True}

@@ -65,7 +65,7 @@ def counting() -> Callable[[Document], list[list[float]]]:
 
 def looking_back(document: Document) -> list[list[float]]:
     lasts = [len(texts[-1]) if texts else 0 for texts in document.texts]
-    return [[float(sum(lasts[:t]))] * len(own) for t, own in enumerate(document.texts)]
+    return [[float(sum(lasts[:t]))] * len(text) for t, text in enumerate(document.texts)]
 
 
 def looking_ahead(document: Document) -> Pairwise:
@@ -76,10 +76,10 @@ def looking_ahead(document: Document) -> Pairwise:
 def repeats_of_two(document: Document) -> list[Any]:
     """Words that one of the two sentences before has as well, as nested lists."""
     found, first, second = list[Any](), [""], [""]
-    for own in document.texts:
+    for text in document.texts:
         words = [[{*f"{a} {b}".split()} for b in second] for a in first]
-        found.append([[[float(len(w & {*c.split()})) for c in own] for w in row] for row in words])
-        first, second = (second, own) if own else (first, second)
+        found.append([[[float(len(w & {*c.split()})) for c in text] for w in row] for row in words])
+        first, second = (second, text) if text else (first, second)
     return found
 
 
@@ -130,16 +130,16 @@ def test_every_law_of_scorers_is_checked(scorer: Any, message: str) -> None:
 # Scorers in Python
 def decode(scorer: Any, *sentences: Sequence[str], search: str = "auto", **options: Any) -> Any:
     how = {"search": search, "scorers": {"own": scorer}, **options}
-    (found,) = Reranker({"x": 1.0, "own": 1.0}, **how).decode([document("talk", *sentences)])
-    return found
+    (result,) = Reranker({"x": 1.0, "own": 1.0}, **how).decode([document("talk", *sentences)])
+    return result
 
 
 def test_matrices_follow_the_nearest_earlier_sentence_that_has_candidates() -> None:
     def score(document: Document) -> list[Any]:
         return [[[0, 0]], [], [[0, 2], [3, 0]], [[0], [0]]]
 
-    found = decode(Custom(1, score), ["a b", "c"], [], ["c", "a b"], ["d"])
-    assert (found.choices, found.score, found.baseline_score) == ((1, None, 0, 0), 3, 0)
+    result = decode(Custom(1, score), ["a b", "c"], [], ["c", "a b"], ["d"])
+    assert (result.choices, result.score, result.baseline_score) == ((1, None, 0, 0), 3, 0)
 
 
 def test_nested_lists_of_order_2_have_an_axis_for_each_sentence_before() -> None:
@@ -147,12 +147,12 @@ def test_nested_lists_of_order_2_have_an_axis_for_each_sentence_before() -> None
         return [[[[0, 0]]], [], [[[0, 1], [1, 0]]], [[[0, 2], [0, 0]], [[0, 0], [0, 0]]]]
 
     sentences: list[list[str]] = [["a b", "c"], [], ["c", "a b"], ["d", "e"]]
-    found = decode(Custom(2, score), *sentences)
-    assert (found.choices, found.score, found.exact) == ((0, None, 0, 1), 2, True)
+    result = decode(Custom(2, score), *sentences)
+    assert (result.choices, result.score, result.exact) == ((0, None, 0, 1), 2, True)
     tables = [np.zeros(2), np.array([[0.0, 1], [1, 0]]), np.zeros((2, 2, 2))]
     tables[-1][0, 0, 1] = 2
     same = decode(Custom(2, lambda document: HistoryTable(tables, 2)), *sentences)
-    assert (same.choices, same.score) == (found.choices, found.score)
+    assert (same.choices, same.score) == (result.choices, result.score)
 
 
 class Acausal(BothSides):
@@ -164,8 +164,8 @@ class Acausal(BothSides):
 
 def test_a_problem_of_a_scorer_is_searched_as_it_is() -> None:
     arrays = [np.array([1.0, 2]), np.array([3.0, 4, 5])]
-    found = decode(Custom(None, lambda document: Unary(arrays)), ["a", "b"], [], ["c", "d", "e"])
-    assert (found.choices, found.score) == ((1, None, 2), 7)
+    result = decode(Custom(None, lambda document: Unary(arrays)), ["a", "b"], [], ["c", "d", "e"])
+    assert (result.choices, result.score) == ((1, None, 2), 7)
     for merge in ("mean", "sample"):
         own = decode(Custom(1, repeats), ["a", "b"], ["b", "c"], search="survivors", merge=merge,
                      alpha=9.0)  # fmt: skip
@@ -316,9 +316,9 @@ def test_decode_uses_scorers_of_a_package_and_the_cache_by_their_digest(here: Wo
 def test_unreadable_entry_points_are_named(content: bytes, message: str, here: World) -> None:
     points = here.folder / "somebody-1.0.dist-info" / "entry_points.txt"
     points.write_bytes(content)
-    found = here.run(f"{DECODE} --scorer again=again")
-    assert found.exit == 2
-    assert re.search(message, found.err, re.MULTILINE)
+    run = here.run(f"{DECODE} --scorer again=again")
+    assert run.exit == 2
+    assert re.search(message, run.err, re.MULTILINE)
 
 
 @pytest.mark.parametrize("change", ['digest = 1, "2"', "digest = 1, None"])
@@ -368,11 +368,11 @@ def test_what_a_scorer_prints_is_no_translation_and_its_exit_is_a_fault(
     install(here.folder, monkeypatch, LOUD, {"scorers": own}, name="loud")
     here.weights("w.json", {"LM0": 0.5, "s": 1})
     path = {"PYTHONPATH": f"{ROOT}{os.pathsep}{here.folder}"}
-    found = here.process(
+    result = here.process(
         f"decode --kbest dev.kbest --no-docs one --weights w.json -q --scorer s={entry}", env=path
     )
-    assert (found.exit, found.lines) == (exit, [] if exit else ["a lamp is lit", "it gives"])
-    assert not [line for line in said if line not in found.err]
+    assert (result.exit, result.lines) == (exit, [] if exit else ["a lamp is lit", "it gives"])
+    assert not [line for line in said if line not in result.err]
 
 
 def test_decode_searches_with_the_decoder_of_a_package_if_new(here: World) -> None:

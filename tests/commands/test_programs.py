@@ -33,9 +33,9 @@ LOGGED = logged(ESTIMATOR)
 def asked(world: World) -> list[dict[str, object]]:
     """The requests to the program since the last call."""
     path = world.folder / "asked"
-    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    result = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     path.unlink(missing_ok=True)
-    return found
+    return result
 
 
 def score(before: list[str], candidate: str, source: str) -> int:
@@ -57,7 +57,7 @@ def test_a_document_scores_the_sum_of_its_windows(window: int, world: World) -> 
     world.write("qe.py", ESTIMATOR)
     world.write("dev.docs", "evening\n" * 4)
     world.write("w.ini", "[weight]\nLM0= 0\nTM0= 0 0\nWP0= 0\nqe= 1\n")
-    found = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi -v")
+    run = world.ok(f"{ASKED} --scorer qe={QE},window={window} --search viterbi -v")
     sources = world.lines("dev.src")
     texts = [[text for text, *_ in own] for own in world.lists().values()]
 
@@ -66,9 +66,9 @@ def test_a_document_scores_the_sum_of_its_windows(window: int, world: World) -> 
         return sum(score([*path[starts[t] : t]], path[t], sources[t]) for t in range(4))
 
     best = max(itertools.product(*texts), key=total)
-    assert found.lines == [*best]
-    assert re.search(r"qe: \d+ answers of toy 1 in [\d.]+ s", found.err)
-    assert re.search(r"\|exact:yes\|.*\|scorers:qe=[0-9a-f]{8}\|", found.err)
+    assert run.lines == [*best]
+    assert re.search(r"qe: \d+ answers of toy 1 in [\d.]+ s", run.err)
+    assert re.search(r"\|exact:yes\|.*\|scorers:qe=[0-9a-f]{8}\|", run.err)
 
 
 def test_requests_have_what_is_around_and_equal_ones_are_asked_once(world: World) -> None:
@@ -85,14 +85,14 @@ def test_requests_have_what_is_around_and_equal_ones_are_asked_once(world: World
     pair = {"candidates_before": ["a lamp burns"], "sources_before": ["la lampe"]}
     pair |= {"sources_after": []}
     assert {"source": "elle luit", **pair, "candidate": "it lights"} in requests
-    assert len(requests) == len({json.dumps(one) for one in requests}) == 2 + 6 + 2 + 4
+    assert len(requests) == len({json.dumps(request) for request in requests}) == 2 + 6 + 2 + 4
     world.ok(f"{ASKED} --scorer qe={QE},window=2 --top 1")
     world.ok(f"{ASKED} --scorer qe={QE},window=2 --search sweeps")
     assert asked(world) == []
     world.write("dev.docs", "evening\n" * 4)
     world.ok(f"{ASKED} --scorer qe={QE},window=2 --search viterbi")
-    found = world.ok(f"{ASKED} --scorer qe={QE},window=2 --search beam --beam 1")
-    (visited,) = re.findall(r"0 answers .* (\d+) from the cache", found.err)
+    run = world.ok(f"{ASKED} --scorer qe={QE},window=2 --search beam --beam 1")
+    (visited,) = re.findall(r"0 answers .* (\d+) from the cache", run.err)
     assert 2 + 3 + 2 + 2 <= int(visited) < 2 + 6 + 6 + 4
     asked(world)
     world.ok(f"{DECODE} --default-weight 1 --scorer qe={QE},source=no")
@@ -135,8 +135,8 @@ def test_weights_state_the_program_its_version_and_the_digest(world: World) -> N
     stated = json.loads(world.text("tuned.json"))["provenance"]["scorers"]["qe"]
     assert (stated["program"], stated["version"], stated["window"]) == ("toy", "1", 2)
     words = f"{DECODE.replace('w.ini', 'tuned.json')} --source dev.src --scorer qe={QE},window=2 -v"
-    found = world.ok(words)
-    assert f"scorers:qe={stated['digest'][:8]}|" in found.err
+    run = world.ok(words)
+    assert f"scorers:qe={stated['digest'][:8]}|" in run.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -152,9 +152,9 @@ def test_no_program_is_left_behind_by_a_run_that_is_stopped(number: int, world: 
             break
         time.sleep(0.05)
     os.kill(fork.process, number)
-    found = fork.wait()
-    assert (found.exit, "Traceback" in found.err) == (75, False), found.err
-    assert "finished work kept in the cache" in found.err
+    result = fork.wait()
+    assert (result.exit, "Traceback" in result.err) == (75, False), result.err
+    assert "finished work kept in the cache" in result.err
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, group, *_ = stat.read_text().rpartition(")")[2].split()
@@ -174,14 +174,14 @@ def test_weights_are_tuned_by_a_metric_that_a_program_computes(world: World) -> 
     world.write("m.py", logged(METRIC))
     m = QE.replace("qe.py", "m.py")
     command = f"{TUNE} --select none --objective m"
-    found = world.ok(f"{command} --metric m={m} --source dev.src")
-    assert "--metric m=command: 9 answers of toy 1 in" in found.err
+    run = world.ok(f"{command} --metric m={m} --source dev.src")
+    assert "--metric m=command: 9 answers of toy 1 in" in run.err
     requests = asked(world)
     asked_for = {"references": ["the lamp is lit"], "source": "la lampe"}
     assert {**asked_for, "candidate": "a lamp burns"} in requests
     assert (len(requests), "source" in requests[0]) == (9, True)
     assert re.search(
-        r"m -?[\d.]+ \(rerank\|metric:m\|program:toy 1=[0-9a-f]{8}\|nrefs:1\|", found.err
+        r"m -?[\d.]+ \(rerank\|metric:m\|program:toy 1=[0-9a-f]{8}\|nrefs:1\|", run.err
     )
     weights = json.loads(world.text("tuned.json"))["weights"]
     assert "9 from the cache" in world.ok(f"{command} --metric m={m} --source dev.src").err
@@ -209,8 +209,8 @@ def test_evaluate_has_the_values_and_tests_of_a_program_as_of_a_file(world: Worl
     files = "evaluate --docs docs --ref ref --source src --format json"
     both = f"{files} --baseline base ours"
     m = QE.replace("qe.py", "m.py")
-    found = world.ok(f"{both} --metric m={m} --metric bleu")
-    assert "--metric m=command: 48 answers of toy 1 in" in found.err
+    run = world.ok(f"{both} --metric m={m} --metric bleu")
+    assert "--metric m=command: 48 answers of toy 1 in" in run.err
     assert {"references": ["lamp 0"], "source": "lamp 0", "candidate": "a lamp"} in asked(world)
     for name in ("base", "ours"):
         values = [
@@ -220,7 +220,7 @@ def test_evaluate_has_the_values_and_tests_of_a_program_as_of_a_file(world: Worl
         world.write(f"{name}.m", [f"{value!r}" for value in values])
     given = "--scores m=base:base.m --scores m=ours:ours.m --metric bleu"
     expected = world.ok(f"{both} {given}").json["systems"]
-    for own, other in zip(found.json["systems"], expected, strict=True):
+    for own, other in zip(run.json["systems"], expected, strict=True):
         assert re.match(r"rerank\|metric:m\|program:toy 1=\w{8}\|", own["scores"]["m"]["signature"])
         other["scores"]["m"]["signature"] = own["scores"]["m"]["signature"]
         assert own["scores"] == other["scores"]
@@ -245,13 +245,13 @@ def test_a_program_s_utility_is_that_of_the_same_numbers_in_a_file(world: World)
     by_file = world.ok([*DECODE.split(), "--search", "mbr:spread=0.5,utility=file:given.npz"])
     for more, files in ((",source=no", []), ("", ["--source", "dev.src"])):
         search = f"mbr:spread=0.5,utility={program}{more},word-reward=0"
-        found = world.ok([*DECODE.split(), "-v", "--search", search, *files])
+        run = world.ok([*DECODE.split(), "-v", "--search", search, *files])
         requests = asked(world)
-        assert (found.out, len(requests)) == (by_file.out, 4 + 9 + 4 + 4)
+        assert (run.out, len(requests)) == (by_file.out, 4 + 9 + 4 + 4)
         assert ("source" in requests[0]) == bool(files)
         pair = {"candidate": "a lamp burns", "reference": "the lamp is lit"}
         assert {**pair, **({"source": "la lampe"} if files else {})} in requests
-        assert re.search(r"\|utility:toy 1=[0-9a-f]{8}\|", found.err)
+        assert re.search(r"\|utility:toy 1=[0-9a-f]{8}\|", run.err)
         again = world.ok([*DECODE.split(), "--search", search, *files])
         assert "--search mbr:utility=command: 0 answers of toy 1 in 0.0 s, 21 from the" in again.err
-        assert (again.out, asked(world)) == (found.out, [])
+        assert (again.out, asked(world)) == (run.out, [])

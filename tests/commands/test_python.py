@@ -66,8 +66,8 @@ def write(world: World, given: list[Document]) -> None:
     """Documents and the scores of `short` as files."""
     lines, ids = list[str](), list[str]()
     for document in given:
-        for found in document.sentences:
-            for text, features in found:
+        for sentence in document.sentences:
+            for text, features in sentence:
                 columns = " ".join(f"{name}= {value}" for name, value in features.items())
                 lines.append(f"{len(ids)} ||| {text} ||| {columns} ||| 0")
             ids.append(document.id)
@@ -114,8 +114,8 @@ def test_a_generator_is_as_a_list_is(pmi: str, tmp_path_factory: pytest.TempPath
     weights: dict[str, float] = {"tm": 1.0, **dict.fromkeys(names, 0.5)}
     how: Any = {"lm": {"lm": f"{folder}{pmi}"}, "no_cache": True}
     auto, exact = (Reranker(weights, search=name, **how) for name in ("auto", "viterbi"))
-    found = auto.decode(document for document in [TALK])
-    assert [one.to_dict() for one in found] == [one.to_dict() for one in exact.decode([TALK])]
+    result = auto.decode(document for document in [TALK])
+    assert [one.to_dict() for one in result] == [one.to_dict() for one in exact.decode([TALK])]
 
 
 def test_a_scorer_in_python_is_given_the_side_information_that_it_needs() -> None:
@@ -183,9 +183,9 @@ def test_the_choice_without_weights_is_that_of_the_shell(world: World, outputs: 
     for found in (rerank.choose(outputs), Reranker({}).decode(document for document in outputs)):
         assert [text for result in found for text in result.texts] == shell
         assert [result.to_dict() for result in found] == world.json("s")["documents"]
-        named = [own for result in found for own in result.systems]
+        named = [system for result in found for system in result.systems]
         assert named == [
-            tuple(name for name, own in OUTPUTS.items() if own[t] == text)
+            tuple(name for name, output in OUTPUTS.items() if output[t] == text)
             for t, text in enumerate(shell)
         ]
     traced = [json.loads(line) for line in world.lines("t")]
@@ -243,11 +243,11 @@ def test_equal_outputs_in_memory_are_credited_to_all_their_systems(
     ]
     results = rerank.choose(documents, search=search, alpha=1.0)
     assert [text for result in results for text in result.texts] == shell
-    systems = [list(own) for result in results for own in result.systems]
+    systems = [list(system) for result in results for system in result.systems]
     assert systems == [sentence["systems"] for sentence in traced]
-    assert any(len(own) > 1 for own in systems)
+    assert any(len(system) > 1 for system in systems)
     assert [choice for result in results for choice in result.choices] == [
-        [own[t] for own in OUTPUTS.values()].index(text) for t, text in enumerate(shell)
+        [output[t] for output in OUTPUTS.values()].index(text) for t, text in enumerate(shell)
     ]
     references = [["it is", "lit"], ["the café", "no one"]]
     told, ours = (
@@ -285,7 +285,7 @@ def test_samples_with_scores_and_sources_are_tuned_as_in_the_shell(world: World)
     world.write("s", map(json.dumps, rows))
     world.write("ref", right)
     documents = [*rerank.read("s")]
-    assert [one.side["source"] for one in documents] == [[f"s{t}"] for t in range(6)]
+    assert [document.side["source"] for document in documents] == [[f"s{t}"] for t in range(6)]
     world.ok("tune-mert --kbest s --ref ref --agreement --out w.json")
     weights = rerank.tune(documents, [[text] for text in right], agreement=True)
     assert weights.provenance["inputs"] == []
@@ -317,7 +317,7 @@ def test_tuning_on_systems_is_as_in_the_shell(world: World, outputs: Any, object
         rerank.tune(outputs, [*references, Document("night", ["it is dark"])])
     read = rerank.read("dev.ref", "dev.docs", kbest_format="flat:1")
     assert {one.id: one.texts for one in read} == {
-        one.id: [[*sentence] for sentence in one.texts] for one in references
+        reference.id: [[*sentence] for sentence in reference.texts] for reference in references
     }
 
 
@@ -333,13 +333,13 @@ def test_the_page_of_documents_in_memory_has_the_numbers_of_the_shell(world: Wor
         return Reranker("w.ini").report(*texts, **options)
 
     page = report(title="X")
-    found = json.loads(json.dumps(page.numbers))
-    assert (found.pop("commands"), [*numbers.pop("commands")]) == ({}, ["decoding", "page"])
-    assert {**found, "inputs": 0} == {**numbers, "inputs": 0}
+    result = json.loads(json.dumps(page.numbers))
+    assert (result.pop("commands"), [*numbers.pop("commands")]) == ({}, ["decoding", "page"])
+    assert {**result, "inputs": 0} == {**numbers, "inputs": 0}
     beside = {"mbr": Reranker({}, search="mbr")}
     both = report(beside=beside)
-    systems = [one["metrics"] for one in both.numbers["evaluation"]["systems"]]
-    alone = [one["metrics"] for one in page.numbers["evaluation"]["systems"]]
+    systems = [system["metrics"] for system in both.numbers["evaluation"]["systems"]]
+    alone = [system["metrics"] for system in page.numbers["evaluation"]["systems"]]
     assert (systems[:2], len(systems)) == (alone, 3)
     first, *_ = report(baseline=beside["mbr"]).numbers["evaluation"]["systems"]
     assert first["bleu"] == both.numbers["evaluation"]["systems"][2]["bleu"]
@@ -354,7 +354,7 @@ ATTACK = "<script>alert(1)</script>&\u202e\u2066\"'\u200b</td></iframe>"
 def test_what_notebooks_show_is_escaped(outputs: Any) -> None:
     documents = [Document(f"{ATTACK}{d}", [[ATTACK, "a b"], [ATTACK]]) for d in range(2)]
     results = rerank.choose(documents)
-    references = [Document(one.id, [ATTACK, "b"]) for one in documents]
+    references = [Document(document.id, [ATTACK, "b"]) for document in documents]
     evaluation = rerank.evaluate({ATTACK: results, "\udc00": results}, references)
     half = rerank.choose([Document("\ud800<b>", [["a", "b"]])])
     page = Reranker({}).report(documents, references, title=ATTACK)
@@ -529,8 +529,8 @@ def test_weights_beyond_float64_are_not_taken(algorithm: str, unit: float, bette
     texts = {"the cat sat on the mat": -unit, "the cat sat on it": unit}
     lists: Sentences = [[(text, {"tm": value}) for text, value in texts.items()]]
     how: Any = {"start": {"tm": 1.0}, "algorithm": algorithm, "select": "none"}
-    found = rerank.tune([Document("d", lists)], [[*texts][:1]], **how)
-    assert found.dense == {"tm": (-1.0 if better else 1.0,)}
+    result = rerank.tune([Document("d", lists)], [[*texts][:1]], **how)
+    assert result.dense == {"tm": (-1.0 if better else 1.0,)}
 
 
 class Forbidding:
@@ -571,13 +571,13 @@ def test_evaluation_is_that_of_the_shell(world: World) -> None:
         "reranked": [["the cat sat on a mat"], ["he sleeps all day long", "yes he does so"]],
     }
     for name, texts in (*systems.items(), ("ref", references)):
-        world.write(name, [line for one in texts for line in one])
+        world.write(name, [line for text in texts for line in text])
     world.write("docs", [*"011"])
-    found = rerank.evaluate(systems, references, seed=3)
+    result = rerank.evaluate(systems, references, seed=3)
     told = world.ok(
         "evaluate --docs docs --ref ref --baseline 1-best reranked --seed 3 --format json"
     ).json
-    assert [one.bleu for one in found.systems] == [one["bleu"] for one in told["systems"]]
-    assert [one.name for one in found.systems] == ["1-best", "reranked"]
+    assert [system.bleu for system in result.systems] == [one["bleu"] for one in told["systems"]]
+    assert [system.name for system in result.systems] == ["1-best", "reranked"]
     several = [[[one, "the cat"] for one in document] for document in references]
-    assert rerank.evaluate(systems, several).systems[0].bleu >= found.systems[0].bleu
+    assert rerank.evaluate(systems, several).systems[0].bleu >= result.systems[0].bleu

@@ -106,85 +106,85 @@ def test_hostile_texts_stand_in_the_page_as_texts(traced: World) -> None:
     traced.weights("w.json", {"LM0": 1}, provenance={"command": lines[1]})
     title = "--title '</title><script>PWNED</script>'"
     traced.ok(f"{REPORT} --weights w.json --out page.html {title}")
-    found = Page(traced.text("page.html"))
-    text = "\0".join(found.texts)
+    result = Page(traced.text("page.html"))
+    text = "\0".join(result.texts)
     for hostile in HOSTILE:  # invisible characters are shown as code points
         assert re.sub("[\u202e\u200b\u00ad]", lambda x: f"‹U+{ord(x[0]):04X}›", hostile) in text
-    assert "49" not in "".join(one for one in found.texts if "7*7" in one)
-    assert len(found.of("script")) == 1
-    assert not found.of("img")
-    assert not any(name.startswith("on") for _, attrs in found.tags for name in attrs)
-    assert "</title><script>PWNED</script>" in found.text
-    assert f"Commands: tuning, decoding, page{lines[1]} {lines[0]} rerank report" in found.text
+    assert "49" not in "".join(one for one in result.texts if "7*7" in one)
+    assert len(result.of("script")) == 1
+    assert not result.of("img")
+    assert not any(name.startswith("on") for _, attrs in result.tags for name in attrs)
+    assert "</title><script>PWNED</script>" in result.text
+    assert f"Commands: tuning, decoding, page{lines[1]} {lines[0]} rerank report" in result.text
     for option in (*REPORT.split(" --")[1:], "weights w.json", "out page.html", title[2:]):
-        assert f" --{option}" in found.text
+        assert f" --{option}" in result.text
 
 
 def test_the_policy_allows_the_style_and_the_script_of_the_page_alone(traced: World) -> None:
-    found = page(traced)
-    (policy,) = (attrs["content"] for attrs in found.of("meta") if attrs.get("http-equiv"))
+    result = page(traced)
+    (policy,) = (attrs["content"] for attrs in result.of("meta") if attrs.get("http-equiv"))
     assert policy is not None
     for kind in ("script", "style"):
-        digest = base64.b64encode(hashlib.sha256(found.raw[kind].encode()).digest()).decode()
+        digest = base64.b64encode(hashlib.sha256(result.raw[kind].encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
 
 
 def test_there_is_nothing_from_elsewhere_and_links_lead_to_ids(traced: World) -> None:
-    found = page(traced)
-    assert not {name for _, attrs in found.tags for name in attrs} & {
+    result = page(traced)
+    assert not {name for _, attrs in result.tags for name in attrs} & {
         "style", "target", "src", "action",
     }  # fmt: skip
-    links = [str(attrs["href"]) for _, attrs in found.tags if "href" in attrs]
+    links = [str(attrs["href"]) for _, attrs in result.tags if "href" in attrs]
     assert all(link.startswith(("#", "data:,")) for link in links)
-    assert "http" not in found.raw["style"] + found.raw["script"]
-    ids = [attrs["id"] for _, attrs in found.tags if "id" in attrs]
+    assert "http" not in result.raw["style"] + result.raw["script"]
+    ids = [attrs["id"] for _, attrs in result.tags if "id" in attrs]
     assert len(ids) == len({*ids})
-    labels = {attrs["aria-labelledby"] for _, attrs in found.tags if "aria-labelledby" in attrs}
+    labels = {attrs["aria-labelledby"] for _, attrs in result.tags if "aria-labelledby" in attrs}
     assert labels | {link[1:] for link in links if link[0] == "#"} <= {*ids}
-    assert len(found.of("h1")) == 1
+    assert len(result.of("h1")) == 1
 
 
 def test_the_parts_of_the_page_say_what_the_json_says(traced: World) -> None:
-    found, numbers = page(traced), traced.ok(f"{REPORT} --format json").json
+    result, numbers = page(traced), traced.ok(f"{REPORT} --format json").json
     base, ours = numbers["evaluation"]["systems"]
     minus = str.maketrans("-", "\N{MINUS SIGN}")
-    assert f"BLEU went from {base['bleu']:.2f} to {ours['bleu']:.2f}" in found.text
+    assert f"BLEU went from {base['bleu']:.2f} to {ours['bleu']:.2f}" in result.text
     counts = ours["documents"]
-    assert f"{counts['better']} of 12 documents got better, {counts['worse']} worse" in found.text
+    assert f"{counts['better']} of 12 documents got better, {counts['worse']} worse" in result.text
     for score in ours["metrics"].values():
-        assert f"{score['score']:.2f}" in found.text
-        assert score["signature"] in found.text
+        assert f"{score['score']:.2f}" in result.text
+        assert score["signature"] in result.text
     for one in numbers["documents"]:
         gain = f"{one['gain']:+.2f}".translate(minus)
-        assert gain in found.text or one["gain"] == 0
+        assert gain in result.text or one["gain"] == 0
     explained = numbers["explanation"]
-    assert f"{explained['changed']} of 24 sentences changed" in found.text
-    assert f"{explained['by_context']} choices come from context" in found.text
+    assert f"{explained['changed']} of 24 sentences changed" in result.text
+    assert f"{explained['by_context']} choices come from context" in result.text
     gains = [one["chrf"] for document in numbers["documents"] for one in document["shown"]]
     better, worse = sum(x >= 0.05 for x in gains), sum(x <= -0.05 for x in gains)
     equal = explained["changed"] - better - worse
-    assert f": by chrF, {better} are better, {worse} worse, {equal} equal;" in found.text
-    rows = [one for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
-    assert (len(rows), len(found.of("article"))) == (12, 15)  # three are examples
-    assert "What features add is" not in found.text  # it is known for all
-    assert not found.of("q")  # quotes of the texts would be doubled
-    assert "Give --summary FILE" in found.text
-    assert "Give --weights FILE" in found.text
+    assert f": by chrF, {better} are better, {worse} worse, {equal} equal;" in result.text
+    rows = [one for one in result.of("tr") if (one.get("id") or "").startswith("row-")]
+    assert (len(rows), len(result.of("article"))) == (12, 15)  # three are examples
+    assert "What features add is" not in result.text  # it is known for all
+    assert not result.of("q")  # quotes of the texts would be doubled
+    assert "Give --summary FILE" in result.text
+    assert "Give --weights FILE" in result.text
 
 
 def test_a_bar_shows_the_gain_of_each_document(traced: World) -> None:
     """To the left of zero for a loss, and as long as the gain is large, in the order of gains."""
-    found, numbers = page(traced), traced.ok(f"{REPORT} --format json").json["documents"]
+    result, numbers = page(traced), traced.ok(f"{REPORT} --format json").json["documents"]
     bars: dict[int, dict[str, str | None]] = {}
     ours = None
-    for tag, attrs in found.tags:
+    for tag, attrs in result.tags:
         if (name := attrs.get("id") or "").startswith("doc-"):
             ours = int(name[4:])
         elif tag == "rect" and ours is not None:
             bars.setdefault(ours, attrs)
-    gains = [one["gain"] for one in numbers]
+    gains = [number["gain"] for number in numbers]
     assert {*bars} == {*range(12)}
     largest = max(map(abs, gains))
     for d, bar in bars.items():
@@ -192,7 +192,7 @@ def test_a_bar_shows_the_gain_of_each_document(traced: World) -> None:
         assert width == pytest.approx(100 * abs(gains[d]) / largest, abs=0.01)
         assert x == (-width if gains[d] < 0 else 0)
         assert bar["class"] == ("up" if gains[d] > 0 else "down" if gains[d] < 0 else "same")
-    rows = [one["id"] or "" for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
+    rows = [one["id"] or "" for one in result.of("tr") if (one.get("id") or "").startswith("row-")]
     assert [int(x[4:]) for x in rows] == sorted(range(12), key=lambda d: (-gains[d], d))
     worst = min(range(12), key=lambda d: gains[d])
     (link,) = re.findall('Worst document: <a href="#doc-([0-9]+)">', traced.ok(REPORT).out)
@@ -231,8 +231,8 @@ def test_what_a_verdict_answers(verdict: str, found: tuple[str, str]) -> None:
 def test_metrics_that_differ_both_ways_are_mixed() -> None:
     rest = [Gain("chrF", -0.6, 0.0001), Gain("TER", 1.5, 0.002)]
     told = "mixed: TER better (p 0.002), chrF worse (p < 0.001); no significant difference in BLEU"
-    found = verdict_of([Gain("BLEU", 0.1, 0.494)], rest, -0.03)
-    assert (found, answer(found)) == (f"{told}; the output is shorter", ("Mixed", "same"))
+    result = verdict_of([Gain("BLEU", 0.1, 0.494)], rest, -0.03)
+    assert (result, answer(result)) == (f"{told}; the output is shorter", ("Mixed", "same"))
     both = [Gain("BLEU", 1.0, 0.01), *rest[:1]]
     assert verdict_of(both) == "mixed: BLEU better (p 0.010), chrF worse (p < 0.001)"
 
@@ -244,19 +244,19 @@ def test_the_page_says_what_bleu_would_be_without_context(world: World) -> None:
     choices = [choice(d, n, "it is lit now", text) for d, text in texts.items() for n in range(2)]
     world.write("t", choices)
     command = "report --trace t --docs docs --ref ref -m bleu"
-    found = world.ok(f"{command} --format json").json
-    base = found["evaluation"]["systems"][0]["bleu"]
-    assert found["without_context"] == pytest.approx(base)  # alone, the first are chosen
+    result = world.ok(f"{command} --format json").json
+    base = result["evaluation"]["systems"][0]["bleu"]
+    assert result["without_context"] == pytest.approx(base)  # alone, the first are chosen
     shown = Page(world.ok(command).out).text
     assert f"BLEU would be {base:.2f} in place of" in shown
 
 
 def test_without_references_the_page_says_what_changed(traced: World) -> None:
     command = "report --trace t"
-    found, truth = (traced.ok(f"{x} --format json").json for x in (command, REPORT))
-    assert found["explanation"] == truth["explanation"]
-    assert found["evaluation"] is None
-    for own, document in zip(found["documents"], truth["documents"], strict=True):
+    result, truth = (traced.ok(f"{x} --format json").json for x in (command, REPORT))
+    assert result["explanation"] == truth["explanation"]
+    assert result["evaluation"] is None
+    for own, document in zip(result["documents"], truth["documents"], strict=True):
         assert (own["id"], own["sentences"]) == (document["id"], document["sentences"])
         assert (own["gain"], own["changed"]) == (None, document["changed"])
         for a, b in zip(own["shown"], document["shown"], strict=True):
@@ -294,16 +294,16 @@ def test_changes_of_content_words_come_first(world: World) -> None:
 
 
 def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> None:
-    found = traced.ok(f"{REPORT} --show-documents 5 --format json").json["documents"]
-    shown = [one["shown"] is not None for one in found]
+    result = traced.ok(f"{REPORT} --show-documents 5 --format json").json["documents"]
+    shown = [one["shown"] is not None for one in result]
     assert shown.count(True) == 5
-    ranked = sorted(found, key=lambda one: -one["gain"])
+    ranked = sorted(result, key=lambda one: -one["gain"])
     assert all(one["shown"] is not None for one in (*ranked[:2], *ranked[-2:]))
     few = page(traced, "--show-documents 5")
     assert len(few.of("article")) == 8  # three are examples
     more = f"{REPORT} --show-documents 5 --format json -m bleu --seed"
     drawn = (traced.ok(f"{more} {seed}").json["documents"] for seed in range(1, 7))
-    other = [[one["shown"] is not None for one in documents] for documents in drawn]
+    other = [[document["shown"] is not None for document in documents] for documents in drawn]
     assert other[0] == shown
     assert any(one != shown for one in other)  # the fifth by chance
 
@@ -330,10 +330,10 @@ def test_what_features_add_over_another_trace_is_by_own_scores(world: World) -> 
         one["texts"] = {**one["texts"], "chosen": text}
         one["weighted"] = {"LM0": 1000.0, "theirs": -7.0}
     world.write("other", map(json.dumps, ours))
-    found = world.ok("report --trace t --docs docs --baseline other --format json").json
+    result = world.ok("report --trace t --docs docs --baseline other --format json").json
     expected = [*({"LM0": 0.25, "own": 0.75}, {"LM0": -0.5, "own": 1.0}, {})]
-    assert [one["added"] for one in found["documents"][0]["shown"]] == expected
-    means = {name: one["mean"] for name, one in found["explanation"]["features"].items()}
+    assert [one["added"] for one in result["documents"][0]["shown"]] == expected
+    means = {name: feature["mean"] for name, feature in result["explanation"]["features"].items()}
     assert means == {"LM0": -0.125, "own": 0.875}
     shown = Page(world.ok("report --trace t --docs docs --baseline other").out).text
     assert "What features add is counted in 2 of the 3 changed sentences; in the others" in shown
@@ -345,10 +345,10 @@ def test_a_text_is_a_baseline_and_of_several_the_best(traced: World) -> None:
     traced.write("first", first)
     traced.write("worse", ["no"] * 24)
     for given in ("--baseline first", "--baseline worse --baseline first"):
-        found = traced.ok(f"{REPORT} {given} --format json").json
-        assert found["evaluation"] == plain["evaluation"]
-        assert found["explanation"] == plain["explanation"]
-        assert (found["baseline"], {*found["rivals"]}) == ("first", {*given.split()[1::2]})
+        result = traced.ok(f"{REPORT} {given} --format json").json
+        assert result["evaluation"] == plain["evaluation"]
+        assert result["explanation"] == plain["explanation"]
+        assert (result["baseline"], {*result["rivals"]}) == ("first", {*given.split()[1::2]})
     told = "Compared with: first, the best of 2 by BLEU"
     assert told in page(traced, "--baseline worse --baseline first").text
     other = traced.ok(f"{REPORT} --baseline worse --format json").json
@@ -371,12 +371,12 @@ def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -
         for t, text in enumerate(world.lines("out"))
     ]
     command = "report --trace t --docs docs --ref ref -m bleu"
-    found = world.ok(f"{command} --format json").json
+    result = world.ok(f"{command} --format json").json
     truth = "evaluate --docs docs --ref ref -m bleu --baseline good out --format json"
     base, ours = world.ok(truth).json["systems"]
-    assert found["baseline"] == "good"
-    assert found["rivals"]["good"] == pytest.approx(base["bleu"])
-    assert {**found["evaluation"]["systems"][1], "name": "out"} == ours
+    assert result["baseline"] == "good"
+    assert result["rivals"]["good"] == pytest.approx(base["bleu"])
+    assert {**result["evaluation"]["systems"][1], "name": "out"} == ours
     shown = Page(world.ok(command).out)
     assert "Compared with: good, the best of 3 by BLEU" in shown.text
     printed = world.ok(f"{command} --out page.html").err
@@ -386,8 +386,8 @@ def test_a_decoding_of_systems_is_compared_with_the_best_of_them(world: World) -
     assert "that of poor, the first engine, is " in unreferenced
     assert "Words of the baseline (poor, the first engine) that were left out" in unreferenced
     counts = {d: names[2 * d : 2 * d + 2] for d in range(6)}
-    engines = {f"<b>{d}": {n: own.count(n) for n in own} for d, own in counts.items()}
-    assert found["explanation"]["engines"] == engines
+    engines = {f"<b>{d}": {n: count.count(n) for n in count} for d, count in counts.items()}
+    assert result["explanation"]["engines"] == engines
     explained = world.ok("explain t --format json").json
     assert (explained["engines"], explained["alone"]) == (engines, Counter(names))
     heads = re.findall(r"sentence \d chrF \S+ (?:worse )?(\w+) ", shown.text)
@@ -415,18 +415,18 @@ def test_other_outputs_stand_beside_the_decoding(traced: World) -> None:
     traced.write("first", [json.loads(line)["texts"]["first"] for line in traced.lines("t")])
     traced.write("poor", ["no such text"] * 24)
     given = "--beside poor=poor --beside same=t"
-    found = traced.ok(f"{REPORT} {given} --format json").json
+    result = traced.ok(f"{REPORT} {given} --format json").json
     command = "evaluate --docs docs --ref ref --format json"
     truth = traced.ok(f"{command} --baseline first ours poor ours").json
     names = ["baseline", "decoded", "poor", "same"]
-    assert [one["name"] for one in found["evaluation"]["systems"]] == names
-    for own, true in zip(found["evaluation"]["systems"], truth["systems"], strict=True):
-        assert {**own, "name": ""} == {**true, "name": ""}
-    assert found["evaluation"]["documents"] == truth["documents"]
+    assert [system["name"] for system in result["evaluation"]["systems"]] == names
+    for system, true in zip(result["evaluation"]["systems"], truth["systems"], strict=True):
+        assert {**system, "name": ""} == {**true, "name": ""}
+    assert result["evaluation"]["documents"] == truth["documents"]
     lead = traced.ok(f"{command} --baseline poor ours").json["systems"][1]["metrics"]["bleu"]
-    assert found["leads"]["poor"] == lead
-    assert found["leads"]["same"]["difference"] == 0
-    first = found["documents"][0]["shown"][0]
+    assert result["leads"]["poor"] == lead
+    assert result["leads"]["same"]["difference"] == 0
+    first = result["documents"][0]["shown"][0]
     assert first["others"] == {"poor": "no such text", "same": first["chosen"]}
 
     shown = page(traced, given)
@@ -450,8 +450,8 @@ def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
         f"evaluate --docs docs --ref ref --baseline one other {more} --format json "
         "--scores comet=one:one.comet --scores comet=other:other.comet"
     ).json["systems"]
-    found = traced.ok(f"{REPORT} {more} {own} --format json").json["evaluation"]["systems"]
-    for a, b in zip(found, truth, strict=True):
+    result = traced.ok(f"{REPORT} {more} {own} --format json").json["evaluation"]["systems"]
+    for a, b in zip(result, truth, strict=True):
         assert {**a, "name": ""} == {**b, "name": ""}
     text = page(traced, f"{more} {own}").text
     assert "comet, not optimised" in text
@@ -472,15 +472,15 @@ def test_held_out_figures_of_the_tuning_and_the_search_are_shown(traced: World) 
     traced.write("s.json", json.dumps(summary))
     text = page(traced, "--summary s.json --weights w.json").text
     assert "Tuned by mert; on documents that were held out, 20.50 ± 1.25 BLEU, −0.50 over" in text
-    found = traced.ok(f"{REPORT} --summary s.json --format json").json["documents"]
-    assert {(one["gap"], one["exact"], one["score_gain"]) for one in found} == {(0.5, False, 1.5)}
+    result = traced.ok(f"{REPORT} --summary s.json --format json").json["documents"]
+    assert {(one["gap"], one["exact"], one["score_gain"]) for one in result} == {(0.5, False, 1.5)}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
 def test_figures_are_pdf_and_svg_whose_labels_are_no_markup(traced: World) -> None:
     command = f"{REPORT} --out page.html --figures"
-    found = traced.ok(f"{command} figures")
-    assert "figure written to figures/gains.pdf" in found.err
+    run = traced.ok(f"{command} figures")
+    assert "figure written to figures/gains.pdf" in run.err
     files = {name: x for name, x in traced.files().items() if name.startswith("figures/")}
     assert {*files} == {
         f"figures/{name}.{form}" for name in ("gains", "features") for form in ("pdf", "svg")

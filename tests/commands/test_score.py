@@ -18,13 +18,13 @@ def features(world: World) -> list[list[str]]:
 def test_a_default_weight_fills_in(world: World) -> None:
     world.model("codclm")
     command = f"{SCORE} --lm lm=lm --weights w.json"
-    found = []
+    result = []
     for weights, more in (({}, "--default-weight 0.5"), ({"lm": 0.5, "lmoov": 0.5}, "")):
         world.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.5], "WP0": 0, **weights})
         told = world.ok(f"{command} {more}").err
         assert "candidates are scored after the decoded path of their document's earlier" in told
-        found.append(world.content("o"))
-    assert found[0] == found[1]
+        result.append(world.content("o"))
+    assert result[0] == result[1]
 
 
 OUTPUTS = {  # of other tools: lines before and after, those of the numbers 1, 2, … 9
@@ -73,11 +73,11 @@ def test_tuning_reads_scores_in_files_again_and_names_them_by_their_digests(worl
     numbers, lines = world.lines("dev.m"), world.lines("dev.pairs")
     world.write("dev.m", ["-inf", *numbers[1:]])
     pairs = "\n".join([f"{lines[0].rpartition(chr(9))[0]}\t-inf", *lines[1:], ""]).encode()
-    found = world.ok(f"{command} {files}", stdin=pairs)
+    run = world.ok(f"{command} {files}", stdin=pairs)
     tuned = world.json("t.json")
     said = tuned["provenance"]["scores"]
     assert said["m"] == {"file": "dev.m", "digest": sha256(world.content("dev.m")).hexdigest()}
     assert said["pairs"] == {"file": "<stdin>", "digest": sha256(pairs).hexdigest()}
     assert {*tuned["weights"]} == {"LM0", "TM0", "m", "pairs"}
     told = "2 x infinite number, clipped, first at "  # in the first reading alone
-    assert told in found.err
+    assert told in run.err

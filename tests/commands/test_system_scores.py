@@ -46,8 +46,8 @@ def json_lines(table: list[dict[str, object]]) -> str:
 
 
 def test_scores_of_each_system_stand_beside_its_outputs(here: World) -> None:
-    found = [line.split(" ||| ") for line in here.ok(f"score {GIVEN} {LINES}").lines]
-    values = {(int(row[0]), row[1]): float(row[2].split()[-1]) for row in found}
+    result = [line.split(" ||| ") for line in here.ok(f"score {GIVEN} {LINES}").lines]
+    values = {(int(row[0]), row[1]): float(row[2].split()[-1]) for row in result}
     for t, (a, b) in enumerate(zip(*OUTPUTS.values(), strict=True)):
         own = {a: VALUES["A"][t], b: VALUES["B"][t]}
         if a == b:
@@ -178,10 +178,10 @@ def test_a_list_that_is_merged_with_systems_brings_its_own_scores(here: World) -
     assert (run.exit, "base is a k-best list, with several candidates" in run.err) == (2, True)
     command, more = re.findall(r"`(rerank .*?)`, give (--kbest \S+) ", run.err)[0]
     here.ok(command.removeprefix("rerank "))
-    found = [
+    result = [
         json.loads(line)["candidates"] for line in here.ok(f"score {GIVEN} {more} {LINES}").lines
     ]
-    values = {one["text"]: one["features"]["q"] for own in found for one in own}
+    values = {one["text"]: one["features"]["q"] for own in result for one in own}
     assert [values[text] for text in ("the lamp is lit", "no one is coming")] == [0, 8]
     assert [values[text] for text in ("one two", "same")] == [0.5, 0.5]
     run = here.run(f"score {given} {LINES}")

@@ -28,11 +28,11 @@ def test_tags_add_up_to_the_figures_of_texts(model: str, options: str, tagged: W
     """A tag for each kind of word: figures of a tag are those of its words."""
     command = f"perplexity --lm {model} text --device cpu --format json {options}"
     plain = tagged.ok(command).json
-    found = tagged.ok(f"{command} --tags tags").json
+    result = tagged.ok(f"{command} --tags tags").json
     kinds = tagged.ok(f"{command} --tags kinds").json["tags"]
-    tags = found.pop("tags")
-    del found["end_of_sentence"]
-    assert found == plain
+    tags = result.pop("tags")
+    del result["end_of_sentence"]
+    assert result == plain
     counts = {tag: own["tokens"] for tag, own in tags.items()}
     expected = {"D": 2, "V": 2, "A": 1, "N": 1, "P": 1}
     assert counts == ({**expected, "D": 3, "V": 3, "P": 2} if options else expected)
@@ -45,12 +45,12 @@ def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: Worl
     saved = tagged.model("rnnlm", "pieces", pieces=True, backward=backward)
     way = -1 if backward else 1
     tagged.write("text", TEXT.replace("lamp", "unlit"))
-    found = tagged.ok("perplexity --lm pieces text --tags tags --device cpu --format json").json
+    result = tagged.ok("perplexity --lm pieces text --tags tags --device cpu --format json").json
     nats: dict[str, list[float]] = {}
     lines = zip(TEXT.replace("lamp", "unlit").split("\n"), TAGS.split("\n"), strict=True)
     for words, tags in filter(any, lines):
         pieces = [saved.vocabulary.encode([word.encode()]) for word in words.split()]
-        ids = [i for own in pieces for i in own][::way]
+        ids = [i for piece in pieces for i in piece][::way]
         context = saved.model.context.start(1)
         with torch.no_grad():
             features = saved.model.features(read_by_words(saved.model, ids, context), context)
@@ -58,15 +58,15 @@ def test_the_nats_of_a_word_are_those_of_its_pieces(backward: bool, tagged: Worl
         for tag, word in zip(tags.split(), pieces, strict=True):
             nats.setdefault(tag, []).append(sum(own[: len(word)]))
             del own[: len(word)]
-    expected = {tag: len(own) for tag, own in nats.items()}
-    assert {tag: own["tokens"] for tag, own in found["tags"].items()} == expected
-    for tag, own in found["tags"].items():
+    expected = {tag: len(nat) for tag, nat in nats.items()}
+    assert {tag: own["tokens"] for tag, own in result["tags"].items()} == expected
+    for tag, own in result["tags"].items():
         assert own["nats"] == pytest.approx(sum(nats[tag]), rel=1e-5)
         mean = sum(map(math.exp, nats[tag])) / len(nats[tag])
         assert own["mean_word_perplexity"] == pytest.approx(mean, rel=1e-4)
         assert "words" not in own
-    ends = found["end_of_sentence"]["nats"]
-    assert sum(map(sum, nats.values())) + ends == pytest.approx(found["nats"], rel=1e-5)
+    ends = result["end_of_sentence"]["nats"]
+    assert sum(map(sum, nats.values())) + ends == pytest.approx(result["nats"], rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: World) -> None:
-    none, *found = world.ok(f"{LEARN} --topic-model {kind} --format json").json["topics"]
+    none, *result = world.ok(f"{LEARN} --topic-model {kind} --format json").json["topics"]
     assert none == {"label": "0", "sentences": 0, "words": []}
-    assert [one["sentences"] for one in found] == [80, 80]
-    own = sorted(sorted({*one["words"]} - {"the"}) for one in found)
+    assert [one["sentences"] for one in result] == [80, 80]
+    own = sorted(sorted({*one["words"]} - {"the"}) for one in result)
     assert own == sorted(map(sorted, THINGS))
-    of = {word: one["label"] for one in found for word in one["words"]}
+    of = {word: one["label"] for one in result for word in one["words"]}
     world.write("new", ["the lamp", "wick", "", "", "oar the sail", "what"])
     world.ok(f"{LABEL} new --out labels -q")
     assert world.lines("labels") == [of["lamp"], of["wick"], "", "", of["oar"], "0"]
@@ -60,7 +60,7 @@ def test_topics_of_more_words_than_dimensions_are_learned(world: World) -> None:
     pytest.importorskip("sklearn")
     rng, words = np.random.default_rng(3), [[f"{a}{n}" for n in range(80)] for a in "xy"]
     documents = [" ".join(rng.choice(words[n % 2], 10)) for n in range(200)]
-    world.write("text", [line for one in documents for line in (one, "")])
+    world.write("text", [line for document in documents for line in (document, "")])
     world.ok(f"{LEARN} --topic-model kmeans")
     labels = world.ok(f"{LABEL} text").lines
     assert {*labels} == {"1", "2", ""}
@@ -70,8 +70,8 @@ def test_topics_of_more_words_than_dimensions_are_learned(world: World) -> None:
 def test_learning_again_gives_the_same_files(kind: str, world: World) -> None:
     for out in ("model", "again"):
         world.ok(LEARN.replace("--out model", f"--out {out} --topic-model {kind}"))
-    found = world.files()
-    folders = [{found[x] for x in found if x.startswith(f"{out}/")} for out in ("model", "again")]
+    result = world.files()
+    folders = [{result[x] for x in result if x.startswith(f"{out}/")} for out in ("model", "again")]
     assert folders[0] == folders[1]
     content = world.json("model/topics.json")
     for change, message in (
@@ -93,8 +93,8 @@ def test_a_model_with_topics_is_trained_and_keeps_them(kind: str, world: World) 
     assert saved.model.config.topics_number == 2
     of = topics.terms[[saved.vocabulary.ids[own[0].encode()] for own in THINGS], 1:].argmax(dim=1)
     assert sorted(of.tolist()) == [0, 1]  # a lamp and a boat are of different topics
-    found = world.ok("perplexity --lm lm text --format json -q").json
-    assert found["perplexity"] == pytest.approx(saved.about["valid_perplexity"], rel=1e-6)
+    result = world.ok("perplexity --lm lm text --format json -q").json
+    assert result["perplexity"] == pytest.approx(saved.about["valid_perplexity"], rel=1e-6)
 
 
 @pytest.mark.parametrize("command", [LEARN, "train-lm --train text --valid text --out model"])

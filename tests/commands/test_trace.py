@@ -55,10 +55,10 @@ def test_a_trace_states_of_scorers_what_weights_do_and_reports_show_it(world: Wo
     for line in lines:
         assert (line["models"], line["scorers"]) == (made["models"], made["scorers"])
         assert [one.items() >= program.items() for one in line["programs"]] == [True]
-    found = world.ok("explain t")
+    run = world.ok("explain t")
     for name, fact in (("g", "model toy"), ("q", "version 1"), ("utility", "program toy")):
-        assert any(line.startswith(f"{name} ") and fact in line for line in found.lines)
-    assert made["models"]["g"]["prompt_digest"][:8] in found.out
+        assert any(line.startswith(f"{name} ") and fact in line for line in run.lines)
+    assert made["models"]["g"]["prompt_digest"][:8] in run.out
     stated = world.ok("explain t --format json").json["scorers"]
     assert stated["g"] == made["models"]["g"]
     page = "report --trace t --docs dev.docs --ref dev.ref --out r.html"

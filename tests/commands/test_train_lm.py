@@ -49,11 +49,11 @@ def test_a_trained_model_beats_the_frequencies_of_words(model: str, world: World
     sizes = "--hidden 8 --hash-size 200" if model == "rnnlm-lin" else ""
     command = TRAIN.replace("--embed 6", "") if sizes else TRAIN
     world.ok(f"{command} --model {model} --epochs 5 -q {sizes}")
-    found = measured(world)
-    assert found["perplexity"] < unigram_perplexity(
+    result = measured(world)
+    assert result["perplexity"] < unigram_perplexity(
         world.text("train.txt"), world.text("valid.txt")
     )
-    assert (found["sentences"], found["tokens"], found["oov"]) == (24, 24 * 4, 0)
+    assert (result["sentences"], result["tokens"], result["oov"]) == (24, 24 * 4, 0)
 
 
 COLOURS = {"none": "so it is", "rot": "it is red", "blau": "it is blue"}
@@ -67,7 +67,7 @@ def write_colours(world: World) -> None:
     for name, n in (("train", 40), ("valid", 6)):
         words = [["none", *own] for own in rng.choice(["rot", "blau"], (n, 3)).tolist()]
         for kind, line in kinds.items():
-            world.write(f"{name}.{kind}", [x for own in words for x in (*map(line, own), "")])
+            world.write(f"{name}.{kind}", [x for word in words for x in (*map(line, word), "")])
 
 
 ATTENTION = "attention --hidden 32 --learning-rate 0.03 --epochs 24 --streams 8"
@@ -119,10 +119,10 @@ def test_a_model_that_is_given_the_next_sentence_learns_what_only_this_tells(wor
     said = told(world, "--model dclm-right-target --encoder bag --epochs 12 --streams 2")
     assert "order unbounded, given the next sentence, too; 60 documents" in said[0]
     assert any("valid pseudo-perplexity" in line for line in said)
-    found = measured(world)
-    assert found["pseudo_likelihood"] is True
-    assert found["pseudo_perplexity"] < 1.05
-    assert not found.keys() & {"perplexity", "nats_per_token"}
+    result = measured(world)
+    assert result["pseudo_likelihood"] is True
+    assert result["pseudo_perplexity"] < 1.05
+    assert not result.keys() & {"perplexity", "nats_per_token"}
     text = world.ok("perplexity --lm lm valid.txt --per-document").out
     assert "pseudo-perplexity" in text
     assert text.splitlines()[-1].startswith("each sentence is given the next one, too: a pseudo-")
@@ -133,8 +133,8 @@ def test_relations_as_a_task_are_needed_in_training_alone(world: World) -> None:
     options = "--model dclm-auxiliary --relations train.relations --encoder bag"
     plain = trained(world, options)
     assert measured(world)["perplexity"] == plain.about["valid_perplexity"]
-    found = trained(world, f"{options} --relation-classifier mlp", "mlp")
-    assert found.model.config.relation_classifier == "mlp"
+    result = trained(world, f"{options} --relation-classifier mlp", "mlp")
+    assert result.model.config.relation_classifier == "mlp"
 
 
 # The folder
@@ -203,7 +203,7 @@ def test_models_have_given_shapes(options: str, shape: dict[str, object], world:
         assert said[0].startswith("adclm (merge): ")
     log_p, _ = definition(saved)
     documents = [tuple(one) for one in documents_of(world.lines("valid.txt"))]
-    nats = -sum(log_p(one, t) for one in documents for t in range(len(one)))
+    nats = -sum(log_p(document, t) for document in documents for t in range(len(document)))
     assert measured(world)["nats"] == pytest.approx(nats, rel=1e-4)
     assert saved.about["valid_perplexity"] == pytest.approx(np.exp(nats / (5 * 24)), rel=1e-4)
 
@@ -240,8 +240,8 @@ def test_values_are_those_given_or_of_the_preset_or_recipe_for_this_model(
     said = told(world, options, re.sub(sizes, "", TRAIN))
     saved = load_model(world.folder / "lm")
     settings: Any = saved.about["settings"]
-    found = asdict(saved.model.config) | settings
-    assert {name: found[name] for name in expected} == expected
+    result = asdict(saved.model.config) | settings
+    assert {name: result[name] for name in expected} == expected
     if options == PAPER:
         assert said[1].startswith("recipe paper: epochs 1, ")
         assert "optimiser adagrad, " in said[1]
@@ -268,10 +268,10 @@ def test_a_head_that_is_not_normalised_states_its_error(world: World) -> None:
     for options in ("--head self-normalised", "--head self-normalised --objective nce"):
         out = f"lm{len(options)}"
         about: Any = trained(world, f"--model codclm {options} --negatives 20", out).about
-        found = measured(world, out=out)
-        assert found["log_z_mean"] == pytest.approx(about["log_z"]["mean"], abs=1e-5)
-        assert found["log_z_sd"] == pytest.approx(about["log_z"]["sd"], rel=1e-4)
-        assert found["perplexity"] == pytest.approx(about["valid_perplexity"], rel=1e-6)
+        result = measured(world, out=out)
+        assert result["log_z_mean"] == pytest.approx(about["log_z"]["mean"], abs=1e-5)
+        assert result["log_z_sd"] == pytest.approx(about["log_z"]["sd"], rel=1e-4)
+        assert result["perplexity"] == pytest.approx(about["valid_perplexity"], rel=1e-6)
         score = f"score --kbest dev.kbest --docs dev.docs --lm lm={out} --out scored"
         mean, sd = about["log_z"].values()
         told = f"scores are not normalised: log Z {mean:.3f} ± {sd:.3f} a word"
@@ -283,9 +283,9 @@ def test_a_head_that_is_not_normalised_states_its_error(world: World) -> None:
 def test_averaged_weights_are_saved_with_their_perplexity(world: World) -> None:
     averaged = trained(world, "--model codclm --averaging 0.5", "averaged")
     plain = trained(world, out="plain")
-    found = measured(world, out="averaged")["perplexity"]
-    assert found == pytest.approx(averaged.about["valid_perplexity"], rel=1e-6)
-    assert found != plain.about["valid_perplexity"]
+    result = measured(world, out="averaged")["perplexity"]
+    assert result == pytest.approx(averaged.about["valid_perplexity"], rel=1e-6)
+    assert result != plain.about["valid_perplexity"]
 
 
 # How the text is read
@@ -329,9 +329,9 @@ def test_data_files_of_ji_et_al_train_the_model_of_blank_lines(world: World) -> 
     ji = trained(world, f"--model codclm {files}", "ji")
     assert same_weights(ji, plain)
     assert b"UNK" not in ji.vocabulary.ids
-    found = measured(world, "--documents equals", "ji", "valid.ji")
-    assert found["perplexity"] == pytest.approx(ji.about["valid_perplexity"], rel=1e-6)
-    assert found["oov"] == world.text("valid.txt").count("old")
+    result = measured(world, "--documents equals", "ji", "valid.ji")
+    assert result["perplexity"] == pytest.approx(ji.about["valid_perplexity"], rel=1e-6)
+    assert result["oov"] == world.text("valid.txt").count("old")
 
 
 def test_longer_sentences_give_training_their_words_and_nothing_else(world: World) -> None:
@@ -352,15 +352,15 @@ def test_longer_sentences_give_training_their_words_and_nothing_else(world: Worl
 def test_words_that_are_too_rare_are_not_in_the_vocabulary(world: World) -> None:
     counts = Counter(world.text("train.txt").split())
     least = sorted(counts.values())[len(counts) // 2]
-    found = trained(world, f"--model codclm --vocab-min-count {least}").vocabulary.words
-    assert {word.decode() for word in found} == {w for w, n in counts.items() if n >= least}
+    result = trained(world, f"--model codclm --vocab-min-count {least}").vocabulary.words
+    assert {word.decode() for word in result} == {w for w, n in counts.items() if n >= least}
 
 
 def test_contexts_cross_the_ends_of_documents_where_that_is_asked_for(world: World) -> None:
     assert "16 stretches, " in told(world, "--model codclm --across-documents")[0]
-    found = measured(world, "--across-documents")["perplexity"]
+    result = measured(world, "--across-documents")["perplexity"]
     about = load_model(world.folder / "lm").about
-    assert about["valid_perplexity"] == pytest.approx(found, rel=1e-6)
+    assert about["valid_perplexity"] == pytest.approx(result, rel=1e-6)
     assert about["across_documents"] is True
 
 
@@ -396,9 +396,9 @@ def test_a_folder_that_another_run_writes_is_refused_until_that_run_has_ended(wo
     world.write("new/.lm.lock", "")
     with (world.folder / "new/.lm.lock").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        found = world.run(f"{TRAIN} {options}")
+        run = world.run(f"{TRAIN} {options}")
         message = "new/lm: another run writes this folder; name a new one, or wait"
-        assert (found.exit, message in found.err) == (2, True), found.err
+        assert (run.exit, message in run.err) == (2, True), run.err
         assert [path.name for path in (world.folder / "new").iterdir()] == [".lm.lock"]
     world.ok(f"{TRAIN} {options}")
     assert [path.name for path in (world.folder / "new").iterdir()] == ["lm"]
@@ -406,9 +406,9 @@ def test_a_folder_that_another_run_writes_is_refused_until_that_run_has_ended(wo
 
 def test_a_training_that_diverges_is_told(world: World) -> None:
     wild = "--optimiser sgd --learning-rate 10 --clip 0 --weight-decay 10 --schedule constant"
-    found = world.run(f"{TRAIN} --model codclm --epochs 60 {wild}")
-    assert found.exit == 1
-    assert re.search("lm: training diverged: .*; lower --learning-rate", found.err)
+    run = world.run(f"{TRAIN} --model codclm --epochs 60 {wild}")
+    assert run.exit == 1
+    assert re.search("lm: training diverged: .*; lower --learning-rate", run.err)
 
 
 # Trainings that begin with another model
@@ -440,8 +440,8 @@ def test_a_model_with_a_context_begins_as_the_model_without_it(world: World) -> 
     world.ok(f"{files} --model attention-gated --from whole --learning-rate 1e-20 -q")
     saved, before = (load_model(world.folder / name) for name in ("lm", "whole"))
     assert (saved.about["from"], saved.vocabulary.words) == (before.digest, before.vocabulary.words)
-    found, true = (measured(world, "--source valid.txt", out=name) for name in ("lm", "whole"))
-    assert found["perplexity"] == pytest.approx(true["perplexity"], rel=1e-6)
+    result, true = (measured(world, "--source valid.txt", out=name) for name in ("lm", "whole"))
+    assert result["perplexity"] == pytest.approx(true["perplexity"], rel=1e-6)
     more = "--levels context --learning-rate 0.1"
     (world.folder / "lm").rename(world.folder / "still")
     world.ok(f"{files} --model attention-gated --from whole {more} -q")
@@ -469,9 +469,9 @@ def test_a_gated_context_learns_what_only_the_sentence_before_tells(world: World
     gated = f"{files} --model attention-gated --from whole --levels context --epochs 10"
     world.ok(f"{gated} --words 1000")
     world.ok(f"{gated} --resume")
-    whole, found = (measured(world, "--source valid.source", out) for out in ("whole", "lm"))
+    whole, result = (measured(world, "--source valid.source", out) for out in ("whole", "lm"))
     assert whole["perplexity"] > 1.21
-    assert found["perplexity"] < 1.19
+    assert result["perplexity"] < 1.19
     alone = [measured(world, "--source first.source", out, "first.txt") for out in ("whole", "lm")]
     assert alone[0]["nats"] == pytest.approx(alone[1]["nats"], rel=1e-6)
     lists = ("it is red", "it is blue"), ("so red", "so blue")
@@ -479,8 +479,8 @@ def test_a_gated_context_learns_what_only_the_sentence_before_tells(world: World
     world.write("c.source", ["das ist es", "so"])
     decode = "decode --kbest c.kbest --no-docs one --weights w.json --lm lm=lm -q --source c.source"
     for choice, color in enumerate(("red", "blue")):
-        rows = [(t, text, 9.0 * (t == 0 and k == choice)) for t, own in enumerate(lists)
-                for k, text in enumerate(own)]  # fmt: skip
+        rows = [(t, text, 9.0 * (t == 0 and k == choice)) for t, of_list in enumerate(lists)
+                for k, text in enumerate(of_list)]  # fmt: skip
         world.write("c.kbest", [f"{t} ||| {text} ||| LM0= {x} ||| 0" for t, text, x in rows])
         for search in ("", "--search beam", "--search viterbi", "--search viterbi --top 2"):
             assert world.ok(f"{decode} {search}").lines == [f"it is {color}", f"so {color}"]
@@ -518,16 +518,16 @@ def test_models_of_pieces_are_measured_by_piece_and_word(model: str, world: Worl
     world.ok(f"{half} {options} --words 2000 --resume")
     saved = load_model(world.folder / "half")
     assert saved.about["tokenizer"] == "unigram:273"
-    found = measured(world, "--source valid.txt" if source else "", out="half", text="valid.txt")
+    result = measured(world, "--source valid.txt" if source else "", out="half", text="valid.txt")
     lines = [line.split() for line in world.lines("valid.txt") if line]
     words, pieces = (
         sum(map(len, lines)),
         sum(len(saved.vocabulary.encode([word.encode() for word in line])) for line in lines),
     )
-    assert (found["words"], found["tokens"], found["oov"]) == (words, pieces, 0)
+    assert (result["words"], result["tokens"], result["oov"]) == (words, pieces, 0)
     assert re.search(r"perplexity [0-9.]+ a piece, [0-9.]+ a word", said)
-    per_word = np.exp(found["nats"] / (words + len(lines)))
-    assert found["perplexity_per_word"] == pytest.approx(per_word)
+    per_word = np.exp(result["nats"] / (words + len(lines)))
+    assert result["perplexity_per_word"] == pytest.approx(per_word)
     assert saved.about["valid_perplexity_per_word"] == pytest.approx(per_word, rel=1e-5)
 
 
@@ -544,9 +544,9 @@ def test_a_model_of_pieces_is_trained_on(before: str, after: str, world: World) 
     saved = trained(world, command)
     assert (saved.vocabulary, saved.side) == (whole.vocabulary, whole.side)
     assert (saved.about["from"], saved.about["tokenizer"]) == (whole.digest, "unigram:273")
-    found, true = (measured(world, given, out, "other.txt") for out in ("lm", "whole"))
-    assert (found["tokens"], found["oov"]) == (true["tokens"], 0)
-    assert found["nats"] == pytest.approx(true["nats"], rel=1e-6)
+    result, true = (measured(world, given, out, "other.txt") for out in ("lm", "whole"))
+    assert (result["tokens"], result["oov"]) == (true["tokens"], 0)
+    assert result["nats"] == pytest.approx(true["nats"], rel=1e-6)
     world.ok(f"{TRAIN} {command.replace('1000', '2000')} --resume -q")
     assert load_model(world.folder / "lm").vocabulary == whole.vocabulary
 
@@ -579,6 +579,6 @@ def test_what_needs_words_refuses_pieces(world: World, monkeypatch: pytest.Monke
     refused = world.refused("perplexity --lm lm valid.txt --duplicate-last-word")
     assert "lm predicts subword pieces" in refused
     monkeypatch.setattr("rerank.runs.texts.find_spec", lambda name: None)
-    found = world.run(f"{TRAIN} --model codclm --tokenizer bpe:280")
-    assert found.exit == 2
-    assert "pip install 'rerank-mt[subwords]'" in " ".join(found.err.split())
+    run = world.run(f"{TRAIN} --model codclm --tokenizer bpe:280")
+    assert run.exit == 2
+    assert "pip install 'rerank-mt[subwords]'" in " ".join(run.err.split())

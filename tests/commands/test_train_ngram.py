@@ -56,19 +56,19 @@ def test_stupid_backoff_is_not_called_perplexity(world: World) -> None:
     trained(world, "--order 3 --smoothing stupid-backoff")
     said = world.ok("perplexity --ngram own.arpa train.txt").out
     assert "no perplexity, and not comparable with one" in said
-    found = world.ok("perplexity --ngram own.arpa train.txt --format json --per-document").json
-    assert not any("perplexity" in one for one in found["documents"])
+    result = world.ok("perplexity --ngram own.arpa train.txt --format json --per-document").json
+    assert not any("perplexity" in document for document in result["documents"])
 
 
 def test_the_model_is_an_input_that_weights_files_name(world: World) -> None:
     world.draw()
     world.write("m.arpa", (GOLDEN / "lmplz.arpa").read_bytes())
     command = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --ngram lm=m.arpa"
-    found = world.ok(f"{command} --starts 1 --out tuned.json")
+    run = world.ok(f"{command} --starts 1 --out tuned.json")
     assert {"lm", "lmoov"} <= world.json("tuned.json")["weights"].keys()
     assert '"m.arpa"' in world.text("tuned.json")
-    assert "lm: 4 documents scored by m.arpa in " in found.err
-    assert "word unknown to lm (" in found.err
+    assert "lm: 4 documents scored by m.arpa in " in run.err
+    assert "word unknown to lm (" in run.err
 
 
 @pytest.mark.parametrize("binary", BINARIES)
@@ -79,16 +79,16 @@ def test_a_binary_of_kenlm_has_the_features_of_its_arpa_file(binary: str, world:
     features = []
     for name in (binary, "lmplz.arpa"):
         world.write("model", (GOLDEN / name).read_bytes())
-        found = world.ok("score --kbest k --no-docs one --ngram n=model --out -")
-        assert "word unknown to n (" in found.err
-        values = [line.split(" ||| ")[2].split() for line in found.lines]
-        features.append([[float(own[3]), float(own[5])] for own in values])
+        run = world.ok("score --kbest k --no-docs one --ngram n=model --out -")
+        assert "word unknown to n (" in run.err
+        values = [line.split(" ||| ")[2].split() for line in run.lines]
+        features.append([[float(value[3]), float(value[5])] for value in values])
     np.testing.assert_allclose(features[0], features[1], rtol=1e-6)  # float32 sums of back-offs
 
 
 def test_without_kenlm_a_cure_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     world.write("m.bin", (GOLDEN / BINARIES[0]).read_bytes())
-    found = world.run("score --kbest dev.kbest --docs dev.docs --ngram m.bin --out out")
-    assert found.exit in (2, 3)
-    assert "pip install 'rerank-mt[kenlm]'" in found.err.splitlines()[-1]
+    run = world.run("score --kbest dev.kbest --docs dev.docs --ngram m.bin --out out")
+    assert run.exit in (2, 3)
+    assert "pip install 'rerank-mt[kenlm]'" in run.err.splitlines()[-1]

@@ -106,8 +106,8 @@ def test_settings_are_as_in_shell(world: World, references: list[list[str]], opt
     settings = {"select": "none", **AS_IN_THE_SHELL[options]}
     read = rerank.read("list", "ids")
     for documents in (read, in_memory(read)):
-        found = rerank.tune(documents, references, scorers={"echo": Echo()}, **settings)
-        assert dict(found.dense) == tuned(world)
+        result = rerank.tune(documents, references, scorers={"echo": Echo()}, **settings)
+        assert dict(result.dense) == tuned(world)
 
 
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")
@@ -116,8 +116,8 @@ def test_without_totals_the_order_is_the_start(world: World, references: list[li
     world.ok(f"{TUNE} --select none")
     documents = in_memory(rerank.read("list", "ids"))
     assert documents[0].totals is None
-    found = rerank.tune(documents, references, scorers={"echo": Echo()}, select="none")
-    assert dict(found.dense) == tuned(world)
+    result = rerank.tune(documents, references, scorers={"echo": Echo()}, select="none")
+    assert dict(result.dense) == tuned(world)
 
 
 LISTS = [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})]] * 2

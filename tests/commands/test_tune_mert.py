@@ -70,7 +70,7 @@ def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
     drawn: World, model_folders: Folders, lists: str, options: str
 ) -> None:
     sources = LISTS_OF[lists].format_map(model_folders).split()
-    found = drawn.ok(TUNE, *sources, *options.split())
+    run = drawn.ok(TUNE, *sources, *options.split())
     search = ["--search", "beam", "--beam", "2"] if "beam" in options else []
     out = "out.ini" if ".ini" in options else "out.json"
     truth = bleu(decoded(drawn, *sources, *search, weights=out), drawn.lines("dev.ref"))
@@ -80,9 +80,9 @@ def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
     assert (
         f"tuning documents: BLEU {truth.score:.2f} (length ratio {ratio:.3f}), first candidates "
         f"{first.score:.2f} ({of_first:.3f})"
-    ) in found.err
+    ) in run.err
     ours = f"first candidates BLEU {first.score:.2f}, length ratio {of_first:.3f}"
-    assert ours in found.err.splitlines()
+    assert ours in run.err.splitlines()
     if out == "out.json":
         assert (made(drawn)["bleu"], made(drawn)["length_ratio"]) == (truth.score, ratio)
         assert "tok:none" in made(drawn)["signature"]
@@ -93,12 +93,12 @@ def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
 def test_the_bleu_reported_is_of_all_references_and_of_the_tokenizer_given(drawn: World) -> None:
     references = [line.replace("the", "a") + ", one!" for line in drawn.lines("dev.ref")]
     drawn.write("other.ref", references)
-    found = drawn.ok(PLAIN, "--ref", "other.ref", "--tokenize", "13a")
+    run = drawn.ok(PLAIN, "--ref", "other.ref", "--tokenize", "13a")
     both, output = (drawn.lines("dev.ref"), references), decoded(drawn)
     assert made(drawn)["bleu"] == bleu(output, *both, tokenize="13a").score
     assert {"nrefs:2", "tok:13a"} <= {*made(drawn)["signature"].split("|")}
     plain = f"BLEU {bleu(output, *both).score:.2f} (nrefs:2|case:mixed|eff:no|tok:none|"
-    assert plain in next(line for line in found.err.splitlines() if line.startswith("decoded: "))
+    assert plain in next(line for line in run.err.splitlines() if line.startswith("decoded: "))
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_the_bleu_reported_is_of_all_references_and_of_the_tokenizer_given(drawn
     ids=["alone", "pairs", "expected-bleu"],
 )
 def test_the_round_of_the_best_value_is_kept(drawn: World, sources: str, options: str) -> None:
-    found = drawn.ok(PLAIN.replace(" --shrink 0", ""), *sources.split(), *options.split())
-    told = rounds(found.err)
-    best = told[kept(found.err)]
+    run = drawn.ok(PLAIN.replace(" --shrink 0", ""), *sources.split(), *options.split())
+    told = rounds(run.err)
+    best = told[kept(run.err)]
     assert best.value == max(one.value for one in told)
     begin = decoded(drawn, *sources.split(), "--default-weight", 0, weights="start.json")
     assert told[0].decoded == round(bleu(begin, drawn.lines("dev.ref")).score, 2)
     assert best.decoded == round(made(drawn)["bleu"], 2)
     if not options:
         reason = "no weight moves" if sources else "the pool is complete"
-        assert f"\nstopped: {reason}\n" in found.err
+        assert f"\nstopped: {reason}\n" in run.err
 
 
 # What is found
@@ -145,8 +145,8 @@ def plant(world: World, labels: str) -> None:
 def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: str) -> None:
     plant(world, "A= {} B= {} C= {}")
     world.ok(TUNE, "--select", select, "--algorithm", algorithm)
-    found = np.array(columns(world))
-    cosine = found @ PLANTED / np.linalg.norm(found) / np.linalg.norm(PLANTED)
+    result = np.array(columns(world))
+    cosine = result @ PLANTED / np.linalg.norm(result) / np.linalg.norm(PLANTED)
     assert cosine > (0.97 if algorithm == "mert" else 0.99)
 
 
@@ -169,7 +169,7 @@ def test_a_feature_in_other_units_has_the_weight_in_other_units(
     command = f"{FROM_START} --select none --algorithm {algorithm} --out"
     drawn.ok(command, "plain.json")
     lines = drawn.lines("dev.kbest")
-    scaled = [re.sub(r"LM0= (\S+)", lambda m: f"LM0= {float(m[1]) / 64!r}", one) for one in lines]
+    scaled = [re.sub(r"LM0= (\S+)", lambda m: f"LM0= {float(m[1]) / 64!r}", line) for line in lines]
     drawn.write("dev.kbest", scaled)
     drawn.weights("start.json", {"LM0": 32.0, "TM0": [0.25, 0.25]})
     drawn.ok(command, "out.json")
@@ -221,15 +221,15 @@ def test_weights_stay_within_their_ranges_and_gain(
         name: [f"{end:g}" if np.isfinite(end) else "" for end in own] for name, own in box.items()
     }
     options = [f"--range={name}={low}:{high}" for name, (low, high) in ends.items()]
-    found = drawn.ok(PLAIN, *sources.split(), "--starts", 2, *options)
+    run = drawn.ok(PLAIN, *sources.split(), "--starts", 2, *options)
     weights = dict(zip(("LM0", "TM0_0", "TM0_1", "pairs"), columns(drawn), strict=False))
     for name, (low, high) in box.items():
         for column, weight in weights.items():
             assert low <= weight <= high or not column.startswith(name), column
     shown = {n: [e if np.isfinite(e) else None for e in own] for n, own in box.items()}
     assert made(drawn)["ranges"] == shown
-    values = [one.value for one in rounds(found.err)]
-    assert values[kept(found.err)] == max(values)
+    values = [one.value for one in rounds(run.err)]
+    assert values[kept(run.err)] == max(values)
 
 
 def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
@@ -255,21 +255,21 @@ def test_if_the_scale_is_free_absolute_weights_sum_to_one(drawn: World, options:
 def test_weights_say_how_they_were_made(drawn: World, model_folders: Folders) -> None:
     lm = ["--lm", f"lm={model_folders['rnnlm']}"]
     drawn.ok(f"{FROM_START} --select none --starts 2 --seed 7 --top 3 --beam 5 --search beam", *lm)
-    found = made(drawn)
+    result = made(drawn)
     expected = {
         **{"algorithm": "mert", "select": "none", "seed": 7, "random_starts": 2, "threads": 1},
         **{"top": 3, "ranges": {}, "objective": "corpus BLEU − 1 (1 − cosine with the start)"},
         "tuned": ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"],
     }
-    assert {name: found[name] for name in expected} == expected
-    assert found["search"] == {"method": "beam", "width": 5}
+    assert {name: result[name] for name in expected} == expected
+    assert result["search"] == {"method": "beam", "width": 5}
     files = ["dev.kbest", "dev.docs", "dev.ref", "start.json"]
-    assert found["inputs"] == [
+    assert result["inputs"] == [
         {"file": name, "digest": f"sha256:{sha256(drawn.content(name)).hexdigest()[:8]}"}
         for name in files
     ]
-    assert found["models"]["lm"]["folder"] == model_folders["rnnlm"].name
-    assert re.fullmatch("[0-9a-f]{16}", found["models"]["lm"]["digest"])
+    assert result["models"]["lm"]["folder"] == model_folders["rnnlm"].name
+    assert re.fullmatch("[0-9a-f]{16}", result["models"]["lm"]["digest"])
 
 
 @pytest.mark.parametrize("algorithm", ["pro", "expected-bleu"])
@@ -279,9 +279,9 @@ def test_other_tuners_maximise_corpus_bleu_and_nothing_else(world: World, algori
     weights = []
     for seed in (3, 4, 3):
         world.ok(FROM_START, "--select", "none", "--algorithm", algorithm, "--seed", seed)
-        found = made(world)
-        assert (found["algorithm"], found["objective"]) == (algorithm, "corpus BLEU")
-        assert "random_starts" not in found
+        result = made(world)
+        assert (result["algorithm"], result["objective"]) == (algorithm, "corpus BLEU")
+        assert "random_starts" not in result
         weights.append(columns(world))
     assert weights[0] == weights[2]
     assert (weights[0] == weights[1]) == (algorithm == "expected-bleu")
@@ -300,8 +300,8 @@ def test_threads_change_no_byte_but_their_number(drawn: World, options: str) -> 
     files = []
     for n in (1, 3):
         drawn.ok(TUNE, *options.split(), "--threads", n)
-        found = without_command(drawn.content("out.json"))
-        files.append(found.replace(b'"threads": 3', b'"threads": 1'))
+        result = without_command(drawn.content("out.json"))
+        files.append(result.replace(b'"threads": 3', b'"threads": 1'))
     assert files[0] == files[1]
 
 
@@ -324,7 +324,7 @@ def slope(world: World, alpha: float, scored: str) -> tuple[float, float]:
 @pytest.mark.parametrize("sources", ["", PAIRS], ids=["alone", "pairs"])
 def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sources: str) -> None:
     """Decoding writes all candidates with their totals under the decoded path, in nine digits."""
-    found = drawn.ok(FROM_START, "--select", "none", *sources.split())
+    run = drawn.ok(FROM_START, "--select", "none", *sources.split())
     alpha, error = drawn.json("out.json")["alpha"], made(drawn)["alpha_error"]
     decoded(drawn, *sources.split(), "--kbest-out", "all.kbest")
     below, above = (slope(drawn, alpha * factor, "all.kbest")[0] for factor in (0.99, 1.01))
@@ -334,7 +334,7 @@ def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sou
     assert error == pytest.approx((-curvature) ** -0.5, rel=1e-4)
     lists = made(drawn)["alpha_lists"]
     told = f"alpha {alpha:.3g} ± {error:.2g} (likelihood of the best candidates of {lists} lists)\n"
-    assert told in found.err
+    assert told in run.err
 
 
 NO_ALPHA = {
@@ -348,9 +348,9 @@ def test_without_a_most_likely_scale_none_is_written(drawn: World, case: str) ->
     weight, message = NO_ALPHA[case]
     mark_references(drawn, weight)
     ranges = ["--range", "same=:0"] if weight < 0 else []
-    found = drawn.ok(f"{FROM_START} --select none --features same", *ranges)
+    run = drawn.ok(f"{FROM_START} --select none --features same", *ranges)
     assert drawn.json("out.json")["alpha"] is None
-    assert f"no alpha is fitted: {message}" in found.err
+    assert f"no alpha is fitted: {message}" in run.err
     assert "alpha_error" not in made(drawn)
 
 
@@ -393,12 +393,12 @@ def test_a_plot_changes_no_weight(world: World) -> None:
 
 # Lists that tell little
 def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None:
-    content = [one.replace(" LM0=", " C0= 7 LM0=") for one in drawn.lines("dev.kbest")]
+    content = [line.replace(" LM0=", " C0= 7 LM0=") for line in drawn.lines("dev.kbest")]
     drawn.write("dev.kbest", content)
     drawn.weights("start.json", {"C0": 2.0, "LM0": 1.0, "TM0": [4.0, 1.0]})
     for select in ("none", "cv"):
-        found = drawn.ok(FROM_START, "--shrink", 0, "--select", select)
-        assert found.err.count("constant feature, whose weight stays as given: C0") == 1
+        run = drawn.ok(FROM_START, "--shrink", 0, "--select", select)
+        assert run.err.count("constant feature, whose weight stays as given: C0") == 1
     drawn.ok(PLAIN)
     assert dense(drawn)["C0"][0] == pytest.approx(0.25)
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
@@ -412,18 +412,18 @@ def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None
 def test_features_that_are_equal_are_named(drawn: World) -> None:
     lines = [re.sub(r"LM0= (\S+)", r"LM0= \1 X0= \1", line) for line in drawn.lines("dev.kbest")]
     drawn.write("dev.kbest", lines)
-    found = drawn.ok(PLAIN)
-    assert "only the sum of their weights counts: X0 = LM0" in found.err
+    run = drawn.ok(PLAIN)
+    assert "only the sum of their weights counts: X0 = LM0" in run.err
 
 
 @every_algorithm
 def test_lists_without_a_match_leave_the_start(drawn: World, algorithm: str) -> None:
     drawn.write("dev.ref", ["unheard"] * 15)
     for select in ("none", "cv"):
-        found = drawn.ok(FROM_START, "--select", select, "--algorithm", algorithm)
+        run = drawn.ok(FROM_START, "--select", select, "--algorithm", algorithm)
         assert dense(drawn) == {"LM0": (0.5,), "TM0": (0.25, 0.25)}
-        assert "without a 4-gram match, where BLEU is nothing but its smoothing" in found.err
-    assert "no alpha is fitted: in no list do both BLEU and the score differ" in found.err
+        assert "without a 4-gram match, where BLEU is nothing but its smoothing" in run.err
+    assert "no alpha is fitted: in no list do both BLEU and the score differ" in run.err
 
 
 # Memory
@@ -434,9 +434,9 @@ def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algori
     command = f"{FROM_START} --algorithm {algorithm}"
     world.ok(command, "--memory", "1T")
     plain = without_command(world.content("out.json"))
-    found = world.ok(command, "--memory", "256M")
+    run = world.ok(command, "--memory", "256M")
     assert without_command(world.content("out.json")) == plain
-    assert "candidates that did not fit into memory: " in found.err
+    assert "candidates that did not fit into memory: " in run.err
 
 
 # The start where none is given
@@ -456,7 +456,7 @@ def with_totals(world: World, totals: Sequence[float] | None = None) -> None:
         )
         total = float(values @ [0.5, -0.25, 1.5]) + (totals[i] if totals is not None else 0)
         lists.setdefault(int(row.split()[0]), []).append((total, row))
-    rows = [one for own in lists.values() for one in sorted(own, key=lambda one: -one[0])]
+    rows = [one for of_list in lists.values() for one in sorted(of_list, key=lambda one: -one[0])]
     end = "" if totals is None else " ||| {!r}"
     world.write("dev.kbest", [row + end.format(total) for total, row in rows])
 
@@ -467,9 +467,9 @@ def test_linear_totals_give_the_start_weights_exactly(world: World, penalised: f
     world.draw(5, "xxxxxxxxyyyyyyyyvvvvvvvvwwwwwwwwzzzzzzzz", ())
     n = len(world.lines("dev.kbest"))
     with_totals(world, (-100.0 * (np.random.default_rng(3).random(n) < penalised)).tolist())
-    found = world.ok(TUNE)
+    run = world.ok(TUNE)
     start = "weights fitted to the totals of the lists"
-    assert f"start: {start}; they choose the largest total in " in found.err
+    assert f"start: {start}; they choose the largest total in " in run.err
     assert made(world)["start"] == made(world)["selection"]["start"] == start
     world.weights("w.json", LINEAR)
     own, own_length = made(world)["selection"], made(world)["length"]
@@ -492,8 +492,8 @@ def test_without_totals_the_order_of_the_lists_gives_the_start(world: World) -> 
     """
     world.draw(5, "x" * 100 + "y" * 100, ())
     with_totals(world)
-    found = world.ok(TUNE, "--select", "none", "--algorithm", "pro")
-    assert "start: weights fitted to the order of the lists; they choose the first" in found.err
+    run = world.ok(TUNE, "--select", "none", "--algorithm", "pro")
+    assert "start: weights fitted to the order of the lists; they choose the first" in run.err
     world.write("dev.ref", ["no match"] * 200)
     world.ok(TUNE)
     cosine = np.dot(columns(world), [0.5, -0.25, 1.5]) / np.linalg.norm(columns(world))
@@ -511,14 +511,14 @@ def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World)
         a, b, c, d = rng.standard_normal(4).round(3)
         lines.append(f"{t} ||| {text} ||| LM0= {a} TM0= {b} {c} ||| {d}")
     world.write("dev.kbest", lines)
-    found = world.ok(TUNE)
+    run = world.ok(TUNE)
     assert made(world)["kept"] == "first candidates"
     assert not any(columns(world))
     assert decoded(world) == references
     selection = made(world)["selection"]["beside_first_candidates"]
     assert selection["held_out"] - selection["difference"] == pytest.approx(100)
     kept = "held out: corpus BLEU 100.00 with the first candidates, "
-    (last,) = [line for line in found.err.splitlines() if line.startswith(kept)]
+    (last,) = [line for line in run.err.splitlines() if line.startswith(kept)]
     assert f"tuning: {last}\n" in world.ok(f"check {LISTS} --ref dev.ref --tune").out
     cure = last.partition("to tune the totals of the lists, too, give ")[2]
     assert cure == "--features total,LM0,TM0"
@@ -534,19 +534,19 @@ def test_the_first_candidates_are_kept_where_no_weights_are_better(world: World)
 def test_the_spread_of_tuning_is_that_of_the_folds(world: World) -> None:
     world.draw(2, "vvvwwxxxyyyzzz", ())
     world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
-    found = world.ok(TUNE, "--start", "bad.json")
+    run = world.ok(TUNE, "--start", "bad.json")
     values = made(world)["replicates"]["bleu"]
     assert len(values) == made(world)["selection"]["folds"] == 5
     assert (
         f"spread of tuning: BLEU {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} "
         f"({min(values):.2f} to {max(values):.2f}) of 5 tunings"
-    ) in found.err
+    ) in run.err
     assert [*made(world)["replicates"]["spread"]] == ["LM0", "TM0_0", "TM0_1"]
 
 
 # Held-out documents and replicates
 def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World) -> None:
-    found = drawn.ok(PLAIN, *PAIRS.split(), "--hold-out", 0.4, "--seed", 3)
+    run = drawn.ok(PLAIN, *PAIRS.split(), "--hold-out", 0.4, "--seed", 3)
     held = made(drawn)["held_out"]
     assert len(held["documents"]) == 2
     output = decoded(drawn, *PAIRS.split())
@@ -565,8 +565,8 @@ def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World) -
     start, end = expected["start weights"], expected["tuned weights"]
     change = "fell" if end < start else "rose" if end > start else "stayed"
     told = f"; held-out BLEU {change}: start weights {start:.2f}, tuned weights {end:.2f}"
-    assert told in found.err
-    assert f"held out: {', '.join(held['documents'])}\n" in found.err
+    assert told in run.err
+    assert f"held out: {', '.join(held['documents'])}\n" in run.err
 
 
 @pytest.mark.parametrize("options", ["--select none --replicates 2", ""])
@@ -587,7 +587,7 @@ def test_weights_do_not_depend_on_held_out_documents(drawn: World, options: str)
 def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(drawn: World) -> None:
     """Documents and seeds as numpy draws them from the seed; each with as much effort."""
     drawn.ok(PLAIN, "--replicates", 2, "--seed", 5)
-    found, spread = columns(drawn), made(drawn)["replicates"]["spread"]
+    result, spread = columns(drawn), made(drawn)["replicates"]["spread"]
     kbest, docs, refs = (drawn.lines(f"dev.{end}") for end in ("kbest", "docs", "ref"))
     documents = [[t for t, name in enumerate(docs) if name == d] for d in "xyzw"]
     rng, weights = np.random.default_rng(5), list[Any]()
@@ -608,6 +608,6 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(dr
         weights.append(one / np.abs(one).sum())
     mean = np.mean(weights, axis=0)
     norm = np.abs(mean).sum()
-    assert found == pytest.approx(mean / norm, rel=1e-9)
+    assert result == pytest.approx(mean / norm, rel=1e-9)
     deviations = np.std(weights, axis=0, ddof=1) / norm
     assert [*spread.values()] == pytest.approx(deviations, rel=1e-9, abs=1e-12)

@@ -84,13 +84,13 @@ def test_weights_below_the_first_hypotheses_ask_for_older_weights(extracted: Wor
         scores += ["6 8 4 7 2 6 1 5 8"] * 2 + ["SCORES_TXT_END_0"]
     extracted.write("features.dat", features)
     extracted.write("scores.dat", scores)
-    found = extracted.ok(MOSES)
+    run = extracted.ok(MOSES)
     told = "than their first hypotheses; give the weights that made the lists with --init"
-    assert told in found.err
+    assert told in run.err
     verdict = "output against first candidates, held out: worse, significant in BLEU"
     written = extracted.json("out.json")["provenance"]["verdict"]
     assert re.fullmatch(rf"{verdict} \(BLEU -[0-9.]+, p (0\.0[0-9]{2}|< 0\.001)\)", written)
-    assert f"verdict: {written}\n" in found.err
+    assert f"verdict: {written}\n" in run.err
     extracted.write("init.opt", "1 1\n0 0\n1 1\n")
     assert "first hypotheses; give" not in extracted.ok(f"{MOSES} --init init.opt").err
 
@@ -102,16 +102,16 @@ STARTS = ["", "--init init.opt", "--start start.json", "--start moses.ini"]
     ("start", "select"), list(zip(STARTS, ["cv", "none", "cv", "none"], strict=True))
 )
 def test_the_bleu_reported_is_of_the_weights(extracted: World, start: str, select: str) -> None:
-    found = extracted.ok(MOSES, "--select", select, *start.split())
+    run = extracted.ok(MOSES, "--select", select, *start.split())
     truth = bleu_by_hand(extracted, "out.json")
     assert made(extracted)["bleu"] == pytest.approx(truth, rel=1e-12)
     assert (
         f"tuning documents: BLEU {truth:.2f} (length ratio {made(extracted)['length_ratio']:.3f})"
-        in found.err
+        in run.err
     )
     if "json" in start:
         told = f", start {bleu_by_hand(extracted, 'start.json'):.2f} ("
-        assert told in found.err.splitlines()[-1]
+        assert told in run.err.splitlines()[-1]
     assert ("selection" in made(extracted)) == (select == "cv")
     assert made(extracted)["statistics"] == "Moses' extractor"
     assert made(extracted)["tuned"] == ["LM0", "TM0_0", "TM0_1"]
@@ -134,14 +134,14 @@ def test_lists_and_their_files_lead_to_the_same_weights(extracted: World, option
         tagged.append(line.replace(" ||| 0", " tag_x= 1 ||| 0") if n % 3 == 0 else line)
     extracted.write("dev.kbest", tagged)
     extracted.ok(mert, *options.split())
-    found = extracted.ok(PLAIN, *options.split())
+    run = extracted.ok(PLAIN, *options.split())
     one, two = made(extracted), made(extracted, "mert.json")
     assert columns(extracted) == pytest.approx(columns(extracted, "mert.json"), rel=1e-6)
     for key in ("algorithm", "objective", "seed", "bleu", "length_ratio", "alpha_lists", "ranges"):
         assert one[key] == two[key]
     alphas = [extracted.json(name)["alpha"] for name in ("out.json", "mert.json")]
     assert alphas[0] == pytest.approx(alphas[1], rel=1e-6)
-    assert f"maximised: {one['objective']}\n" in found.err
+    assert f"maximised: {one['objective']}\n" in run.err
     assert columns(extracted)[0] >= 0.5 or "range" not in options
 
 
@@ -162,9 +162,9 @@ def test_files_of_several_rounds_are_merged_and_duplicates_left_out(extracted: W
         extracted.write(f"1.{name}", both[0])
         extracted.write(f"2.{name}", gzip.compress(both[1].encode()))
     files = "--features 1.features --features 2.features --scores 1.scores --scores 2.scores"
-    found = extracted.ok(f"tune-moses {files} --out out.json --select none --init init.opt")
+    run = extracted.ok(f"tune-moses {files} --out out.json --select none --init init.opt")
     assert columns(extracted) == pytest.approx(plain, rel=1e-9)
-    assert f"{n} hypotheses of 12 sentences, 12 duplicates left out\n" in found.err
+    assert f"{n} hypotheses of 12 sentences, 12 duplicates left out\n" in run.err
 
 
 @pytest.mark.parametrize("algorithm", ["mert", "expected-bleu"])
@@ -175,8 +175,8 @@ def test_a_sentence_without_hypotheses_changes_no_weight(extracted: World, algor
         kind, text = name.upper(), extracted.text(f"{name}.dat")
         empty = f"{kind}_TXT_BEGIN_0 99 0 {tail}\n{kind}_TXT_END_0\n"
         extracted.write(f"{name}.dat", text + empty)
-    found = extracted.ok(PLAIN, "--algorithm", algorithm)
-    assert " hypotheses of 13 sentences, " in found.err
+    run = extracted.ok(PLAIN, "--algorithm", algorithm)
+    assert " hypotheses of 13 sentences, " in run.err
     assert columns(extracted) == plain
 
 
@@ -209,9 +209,9 @@ def test_features_are_named_by_headers(extracted: World, header: str, names: lis
 
 def test_start_weights_come_before_those_of_an_init_opt(extracted: World) -> None:
     extracted.write("part.ini", "LM0= 1\n")
-    found = extracted.ok(PLAIN, "--start", "part.ini", "--init", "init.opt")
-    assert "start weights are those of part.ini, not of init.opt\n" in found.err
-    assert "features without a weight in part.ini begin at 0: TM0\n" in found.err
-    assert "1 x sparse feature without weight, counted as 0, first at part.ini" in found.err
-    found = extracted.ok(PLAIN, "--init", "init.opt")
-    assert "sparse feature without weight, counted as 0, first at features.dat" in found.err
+    run = extracted.ok(PLAIN, "--start", "part.ini", "--init", "init.opt")
+    assert "start weights are those of part.ini, not of init.opt\n" in run.err
+    assert "features without a weight in part.ini begin at 0: TM0\n" in run.err
+    assert "1 x sparse feature without weight, counted as 0, first at part.ini" in run.err
+    run = extracted.ok(PLAIN, "--init", "init.opt")
+    assert "sparse feature without weight, counted as 0, first at features.dat" in run.err

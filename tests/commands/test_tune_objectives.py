@@ -52,19 +52,19 @@ def small(world: World) -> World:
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> None:
     objective = OBJECTIVES[name]
-    found = drawn.ok(FREE, *PAIRS.split(), *objective.options)
-    output, told = decoded(drawn, *PAIRS.split()), rounds(found.err)
+    run = drawn.ok(FREE, *PAIRS.split(), *objective.options)
+    output, told = decoded(drawn, *PAIRS.split()), rounds(run.err)
     truth, whole = objective.value(drawn, output), lines_of(drawn, output)
     digits = 6e-3 if name == "bleu" else 6e-4
-    assert told[kept(found.err)].value == pytest.approx(truth, abs=digits)
-    assert told[kept(found.err)].value == max(one.value for one in told)
+    assert told[kept(run.err)].value == pytest.approx(truth, abs=digits)
+    assert told[kept(run.err)].value == max(one.value for one in told)
     assert (made(drawn)["bleu"], made(drawn)["length_ratio"]) == (whole.score("bleu"), whole.ratio)
     shown = {"chrf": ("chrF2", 1), "ter": ("TER", -1), "m": ("m", 1)}
     for metric in objective.metrics.keys() - {"bleu"}:
         label, sign = shown[metric]
         score = made(drawn)["metrics"][label]["score"]
         assert score == pytest.approx(sign * whole.score(metric))
-        assert f"{label} {score:.2f} (" in found.err
+        assert f"{label} {score:.2f} (" in run.err
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_no_weights_of_two_features_are_better(small: World, name: str, ranges: 
     objective, most = OBJECTIVES[name], math.atan2(0.3, 0.4) if ranges else math.pi
     if ranges:
         small.weights("start.json", {"LM0": 0.5, "TM0": 0.0})
-    found = small.ok(FREE, "--starts", 2, *objective.options, *ranges.split())
+    run = small.ok(FREE, "--starts", 2, *objective.options, *ranges.split())
     every = [objective.value(small, one) for one in every_choice(small, ["LM0", "TM0"], most)]
-    last = rounds(found.err)[1]
+    last = rounds(run.err)[1]
     assert last.value == pytest.approx(max(every), abs=6e-3 if name == "bleu" else 6e-4)
     assert (last.predicted, last.predicted_value) == (last.decoded, last.value)
 
@@ -121,7 +121,7 @@ def cosine(world: World, weights: list[float]) -> float:
         [[float(v) for v in re.findall(r" (-?[\d.]+)", features)] for _, features, _ in own]
         for own in world.lists().values()
     ]
-    rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists])
+    rows = np.concatenate([np.array(of_list) - np.mean(of_list, axis=0) for of_list in lists])
     start = np.array(columns(world, "start.json"))
     scale = np.sqrt((rows**2).sum(axis=0)) * (start != 0)
     a, b = scale * start, scale * weights
@@ -132,11 +132,11 @@ def cosine(world: World, weights: list[float]) -> float:
 @pytest.mark.parametrize("price", [0.5, 20.0])
 def test_leaving_the_direction_has_a_price(drawn: World, price: float, tm: list[float]) -> None:
     drawn.weights("start.json", {"LM0": 0.5, "TM0": tm})
-    found = drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
+    run = drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
     truth = bleu(decoded(drawn), drawn.lines("dev.ref")).score
     expected = truth - price * (1 - cosine(drawn, columns(drawn)))
-    assert rounds(found.err)[kept(found.err)].value == pytest.approx(expected, abs=6e-4)
-    assert f"(--shrink {price:g}; --shrink 0 for BLEU alone)" in found.err
+    assert rounds(run.err)[kept(run.err)].value == pytest.approx(expected, abs=6e-4)
+    assert f"(--shrink {price:g}; --shrink 0 for BLEU alone)" in run.err
 
 
 DEFAULTS = [  # and names of objectives
@@ -161,9 +161,9 @@ DEFAULTS = [  # and names of objectives
 
 @pytest.mark.parametrize(("options", "name"), DEFAULTS, ids=[options for options, _ in DEFAULTS])
 def test_a_weights_file_names_objective_and_prices(drawn: World, options: str, name: str) -> None:
-    found = drawn.ok(FROM_START, *options.split())
+    run = drawn.ok(FROM_START, *options.split())
     assert made(drawn)["objective"] == name
-    assert f"maximised: {name}\n" in found.err
+    assert f"maximised: {name}\n" in run.err
     files = [one["file"] for one in made(drawn)["inputs"]]
     assert files[4:] == ["dev.m"] * ("dev.m" in options)
 

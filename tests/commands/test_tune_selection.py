@@ -28,7 +28,7 @@ class Lists:
     def __init__(self, world: World, kbest: str = "dev.kbest") -> None:
         self.docs, self.references = world.lines("dev.docs"), world.lines("dev.ref")
         lists = world.lists(kbest).values()
-        self.texts = [[text for text, *_ in own] for own in lists]
+        self.texts = [[text for text, *_ in of_list] for of_list in lists]
         self.features: list[Any] = [
             np.array([[float(v) for v in re.findall(r" (-?[\d.e-]+)", row)] for _, row, _ in own])
             for own in lists
@@ -46,9 +46,9 @@ class Lists:
         rows = zip(self.docs, lines, self.references, start or lines, strict=True)
         kept = [own for name, *own in rows if documents is None or name in documents]
         lines, references, before = map(list, zip(*kept, strict=True))
-        found = bleu(lines, references)
+        result = bleu(lines, references)
         words = sum(len(line.split()) for line in before)
-        return float(found.score - PRICE * abs(found.sys_len - words) / found.ref_len)
+        return float(result.score - PRICE * abs(result.sys_len - words) / result.ref_len)
 
     def unit(self, weights: Floats, documents: set[str]) -> Floats:
         """Weights of length 1 in units of the features' deviations within lists."""
@@ -154,11 +154,11 @@ def test_shares_are_judged_on_others(world: World, seed: int, start: str, length
     if length == "auto":
         world.write("dev.ref", [" ".join(line.split()[:5]) for line in world.lines("dev.ref")])
     how = ["--algorithm", "expected-bleu", *(["--start", start] if start else [])]
-    found = world.ok(TUNE, *how, "--length-ratio", length)
+    run = world.ok(TUNE, *how, "--length-ratio", length)
     selection, lists = made(world)["selection"], Lists(world)
     everything = {*DOCUMENTS}
     singles = [sign * row for sign in (1.0, -1.0) for row in np.eye(3)]
-    outputs = [lists.chosen(one) for one in singles]
+    outputs = [lists.chosen(single) for single in singles]
 
     def anchor(documents: set[str]) -> Floats:
         if start:
@@ -201,13 +201,13 @@ def test_shares_are_judged_on_others(world: World, seed: int, start: str, length
     weights = np.array(columns(world))
     truth = pytest.approx(expected / np.abs(expected).sum(), rel=1e-6)
     assert weights / np.abs(weights).sum() == truth
-    last, one = found.err.splitlines()[-1], selection["chosen"]
+    last, one = run.err.splitlines()[-1], selection["chosen"]
     value = f"{one['held_out']:.2f} ± {one['error']:.2f}"
     assert last.startswith(f"held out: corpus BLEU {selection['choice']['held_out']:.2f} ± ")
     assert ("these are kept" in last) == (chosen == 0)
     name = f"{SHARES[chosen]:g}" if chosen else "start weights"
     row = rf"^  {re.escape(name)} +{re.escape(value)}  .*  ← chosen$"
-    assert re.search(row, found.err, re.MULTILINE)
+    assert re.search(row, run.err, re.MULTILINE)
 
 
 def test_the_length_of_the_start_is_held_by_a_price(world: World) -> None:
@@ -215,7 +215,7 @@ def test_the_length_of_the_start_is_held_by_a_price(world: World) -> None:
     world.draw(2, DOCUMENTS, ())
     whole = world.lines("dev.ref")
     world.write("dev.ref", [" ".join(line.split()[: 4 + t % 3]) for t, line in enumerate(whole)])
-    found, lists = world.ok(FROM_START, "--algorithm", "pro"), Lists(world)
+    result, lists = world.ok(FROM_START, "--algorithm", "pro"), Lists(world)
     start = np.array(columns(world, "start.json"))
     lines = lists.chosen(start)
     length = made(world)["selection"]["length"]
@@ -239,16 +239,16 @@ def test_the_length_of_the_start_is_held_by_a_price(world: World) -> None:
         ]
         for price in np.linspace(-30, 30, 4001)
     ]
-    best = max(lists.score(one) for one in {tuple(one): one for one in outputs}.values())
+    best = max(lists.score(one) for one in {tuple(output): output for output in outputs}.values())
     assert length["worth"] == pytest.approx(best - score.score)
     assert length["price"] == PRICE
     percent = 100 * (1 - 1 / ratio)
     line = (
         f"length: the references are {percent:.0f} % shorter than the output of the start weights"
     )
-    assert line in found.err
-    assert f"would have {best - score.score:+.2f} on these documents" in found.err
-    assert "--length-ratio free if yours are" in found.err
+    assert line in result.err
+    assert f"would have {best - score.score:+.2f} on these documents" in result.err
+    assert "--length-ratio free if yours are" in result.err
     world.ok(FROM_START, "--length-ratio", "free", "--algorithm", "pro")
     assert made(world)["selection"]["length"]["price"] == 0
 
@@ -267,10 +267,10 @@ def test_folds_are_documents_or_where_there_are_under_four_blocks_of_lines(
     """Held out together they are all lines: the start has the BLEU of decoding."""
     world.draw(1, documents, ())
     world.ok(FROM_START, "--length-ratio", "free")
-    found = made(world)["selection"]
-    assert (found["folds"], found["held_out"]) == (folds, {"unit": unit, "number": number})
+    result = made(world)["selection"]
+    assert (result["folds"], result["held_out"]) == (folds, {"unit": unit, "number": number})
     truth = bleu(decoded(world, weights="start.json"), world.lines("dev.ref")).score
-    assert found["candidates"][0]["held_out"] == pytest.approx(truth, rel=1e-12)
+    assert result["candidates"][0]["held_out"] == pytest.approx(truth, rel=1e-12)
 
 
 @pytest.mark.parametrize("documents", [DOCUMENTS, "a" * 15 + "b" * 9], ids=["documents", "blocks"])
@@ -364,14 +364,14 @@ def test_features_that_begin_at_0_are_tuned_alone_first(world: World) -> None:
     """One new feature knows the references: alone it is as good as any tuned weights."""
     world.draw(2, DOCUMENTS, ())
     world.write("new.scores", quality(world).tolist())
-    found = world.ok(f"{FROM_START} --scores new=new.scores --length-ratio free")
+    run = world.ok(f"{FROM_START} --scores new=new.scores --length-ratio free")
     selection = made(world)["selection"]
     start, new, *others = selection["candidates"]
     assert [(one["share"], one["new"]) for one in (start, new)] == [(0, False), (0, True)]
-    assert [one["share"] for one in others] == [*SHARES[1:]]
+    assert [other["share"] for other in others] == [*SHARES[1:]]
     assert new["difference"] > 0
-    assert "to the tuned weights; new: features that begin at 0 tuned alone\n" in found.err
-    assert re.search(r"\n  new  +\d", found.err)
+    assert "to the tuned weights; new: features that begin at 0 tuned alone\n" in run.err
+    assert re.search(r"\n  new  +\d", run.err)
     assert selection["chosen"] in good_enough(selection["candidates"])
 
 
@@ -383,17 +383,17 @@ def test_new_features_that_gain_nothing_are_tuned_with_others(world: World) -> N
     lines = world.lines("dev.kbest")
     rng = np.random.default_rng(0)
     world.write("new.scores", [f"{one:.4f}" for one in rng.standard_normal(len(lines))])
-    found = world.ok(f"{FROM_START} --scores new=new.scores")
+    run = world.ok(f"{FROM_START} --scores new=new.scores")
     start, new, *others = made(world)["selection"]["candidates"]
     assert new["difference"] <= 0
-    assert [start, *(one for one in others if not one["new"])] == without
+    assert [start, *(other for other in others if not other["new"])] == without
     expected = [(share, new) for share in SHARES[1:] for new in (False, True)]
-    assert [(one["share"], one["new"]) for one in others] == expected
-    assert "tuned alone, which is no gain: shares are tried with and without them\n" in found.err
-    assert re.search(r"\n  0.05  +\d.*\n  new 0.05  +\d", found.err)
+    assert [(other["share"], other["new"]) for other in others] == expected
+    assert "tuned alone, which is no gain: shares are tried with and without them\n" in run.err
+    assert re.search(r"\n  0.05  +\d.*\n  new 0.05  +\d", run.err)
     assert dense(world)["new"] == (0.0,)
     remark = "`new` has weight 0: it gained nothing on held-out text"
-    assert remark in found.err.splitlines()[-3:]
+    assert remark in run.err.splitlines()[-3:]
     used = world.ok(f"decode {LISTS} --weights out.json --scores new=new.scores --out o --trace t")
     assert remark in used.err.splitlines()[-2:]
     page = world.ok("report --trace t --docs dev.docs --weights out.json").out
@@ -445,7 +445,7 @@ def lists_of_starts(world: World) -> tuple[Lists, list[str], dict[str, list[list
     world.ok(f"score {OF_SYSTEMS} --agreement --out lists.kbest -q")
     lists = Lists(world, "lists.kbest")
     labels = re.findall(r"(\w+)=", world.lists("lists.kbest")[0][0][1])
-    alone = [np.array([label == own for label in labels], float) for own in SYSTEM_FEATURES]
+    alone = [np.array([label == feature for label in labels], float) for feature in SYSTEM_FEATURES]
     added = {"consensus": "consensusdocbleu", "agreement": "agreement", "": ""}
     outputs = {
         kind: [lists.chosen(one + np.array([x == own for x in labels], float)) for one in alone]
@@ -489,7 +489,7 @@ def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
     Agreement, unless consensus is better by half a standard error, or a system alone by one.
     """
     write_systems(world, 3, quality, documents)
-    found = world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json")
+    run = world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json")
     lists, labels, outputs = lists_of_starts(world)
     assert outputs[""] == [world.lines(name) for name in "ABC"]
     values = [lists.score(one) for one in outputs[""]]
@@ -511,14 +511,14 @@ def test_the_start_is_the_best_system_alone_or_beside_consensus_or_agreement(
         f"start: {together}the system {best}; held-out corpus BLEU of the system that is best on "
         f"other documents {scores['']:.2f}, together with the consensus {scores['consensus']:.2f}, "
         f"together with the agreement {scores['agreement']:.2f}\n"
-    ) in found.err
+    ) in run.err
     ranked = sorted(zip("ABC", values, strict=True), key=lambda one: -one[1])
     listed = ", ".join(f"{name} {value:.2f}" for name, value in ranked)
-    assert f"corpus BLEU of each system on these documents: {listed}\n" in found.err
+    assert f"corpus BLEU of each system on these documents: {listed}\n" in run.err
     candidates = made(world)["selection"]["candidates"]
     chosen = made(world)["selection"]["chosen"]
     assert chosen in good_enough(candidates)
-    beside, last = made(world)["beside_systems"], found.err.splitlines()[-1]
+    beside, last = made(world)["beside_systems"], run.err.splitlines()[-1]
     agreed = lists.score(lists.chosen(np.array([x == "agreement" for x in labels], float)))
     expected = {"system": best, "best": max(values), "agreement": agreed}
     assert {name: beside[name] for name in expected} == pytest.approx(expected)
@@ -573,8 +573,8 @@ def test_a_metric_of_people_starts_from_the_best_system_unless_others_are_surely
 
     held = {kind: right(own) for kind, own in held_out(documents, outputs, score).items()}
     gains = {kind: own - held[""] for kind, own in held.items()}
-    errors = {kind: own.std(ddof=1) / np.sqrt(len(own)) for kind, own in gains.items()}
-    surely = [kind for kind, own in gains.items() if own.mean() > errors[kind] + 1e-9]
+    errors = {kind: gain.std(ddof=1) / np.sqrt(len(gain)) for kind, gain in gains.items()}
+    surely = [kind for kind, gain in gains.items() if gain.mean() > errors[kind] + 1e-9]
     assert start == max(surely, key=lambda one: gains[one].mean(), default="")
     best = "ABC"[int(np.argmax([right(world.lines(name)).mean() for name in "ABC"]))]
     together = f"the {start} of the systems together with " if start else ""
@@ -583,8 +583,8 @@ def test_a_metric_of_people_starts_from_the_best_system_unless_others_are_surely
 
 def test_a_tuning_with_too_few_lists_takes_the_tuned_weights(world: World) -> None:
     world.draw(2, "xx", ())
-    found = world.ok(FROM_START, "--shrink", 0)
-    assert "too few lists for cross-validation: tuned weights are taken as they are" in found.err
+    run = world.ok(FROM_START, "--shrink", 0)
+    assert "too few lists for cross-validation: tuned weights are taken as they are" in run.err
     cv = columns(world)
     world.ok(FROM_START, "--shrink", 0, "--select", "none")
     assert cv == columns(world)

@@ -63,8 +63,8 @@ def test_weights_of_each_tool_are_read(name: str, world: World) -> None:
     world.write("sub/w", content)
     world.write("sub/sparse", "x_a 0.5\nx_b -1\n")
     run = world.ok("weights sub/w --to json")
-    found = run.json["weights"] | {key: [value] for key, value in run.json["sparse"].items()}
-    assert found == expected
+    result = run.json["weights"] | {key: [value] for key, value in run.json["sparse"].items()}
+    assert result == expected
     part = warning.removeprefix("!").replace("first at w", "first at sub/w")
     assert (part in run.err) != warning.startswith("!")
 
@@ -219,9 +219,9 @@ def test_weights_of_the_decoder_name_sparse_features_as_its_list_is_read(world: 
     world.write("W", "LM 1\nR7 -0.5\n")
     world.ok("weights W --to json --kbest list --out w.json")
     assert world.json("w.json")["sparse"] == {"R7_": -0.5}
-    found = world.ok("decode --kbest list --no-docs one --weights w.json --out -")
-    assert "rerank weights W --to json --kbest LIST names" in found.err
-    assert found.lines[0] == "a1"
+    run = world.ok("decode --kbest list --no-docs one --weights w.json --out -")
+    assert "rerank weights W --to json --kbest LIST names" in run.err
+    assert run.lines[0] == "a1"
     assert world.ok("weights w.json --to cdec").out == world.text("W")
 
 

@@ -188,7 +188,7 @@ def recursion(problem: Recurrent, alpha: float) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("alpha", [0.4, 2.5])
 def test_the_mean_is_the_recursion_of_the_memo_and_its_path_is_scored_again(alpha: float) -> None:
-    found = set()
+    result = set()
     for seed in range(40):
         problem = Recurrent((3, 1, 4, 2, 3), seed)
         path = survivors(problem, rng=RNG, merge="mean", alpha=alpha)
@@ -196,8 +196,8 @@ def test_the_mean_is_the_recursion_of_the_memo_and_its_path_is_scored_again(alph
         assert path.score == path_score(problem, path.choices)
         total = WeightedSum([(0.0, unbounded(problem.lengths, 1)), (1.0, problem)])
         assert survivors(total, rng=RNG, merge="mean", alpha=alpha) == path
-        found.add(path.choices == survivors(problem, rng=RNG).choices)
-    assert found == {True, False}  # the mean is not the best in disguise
+        result.add(path.choices == survivors(problem, rng=RNG).choices)
+    assert result == {True, False}  # the mean is not the best in disguise
 
 
 def test_the_best_of_each_candidate_may_lose_what_is_worth_more_later() -> None:
@@ -218,8 +218,8 @@ def test_any_merge_leaves_the_only_path_and_first_candidates(merge: str) -> None
     only = Unary([np.array([-0.5])] * 300)
     assert survivors(only, rng=rng(), merge=merge, alpha=1.0) == Path((0,) * 300, -150.0)
     problem = Pairwise([np.array([[0, 1.0]]), np.full((2, 2), -np.inf), np.array([[0, 1.0]] * 2)])
-    found = survivors(problem, rng=rng(1), merge=merge, alpha=1.0)
-    assert found == Path((0, 0, 0), -np.inf)
+    result = survivors(problem, rng=rng(1), merge=merge, alpha=1.0)
+    assert result == Path((0, 0, 0), -np.inf)
 
 
 def test_unknown_merges_a_missing_scale_and_states_without_a_mean_are_refused() -> None:

@@ -50,17 +50,17 @@ def test_no_document_has_a_higher_expected_utility(order: int | None, alpha: flo
             for choices in product(*map(range, lengths))
         }
         chosen = max(utilities, key=lambda choices: utilities[choices])
-        found = mbr(problem, utility=utility, alpha=alpha, rng=rng(seed), particles=10**6)
-        assert found.paths == (Path(chosen, path_score(problem, chosen)),)
-        assert posterior_of(found).exact == (order in (0, 1))
+        result = mbr(problem, utility=utility, alpha=alpha, rng=rng(seed), particles=10**6)
+        assert result.paths == (Path(chosen, path_score(problem, chosen)),)
+        assert posterior_of(result).exact == (order in (0, 1))
         differs = differs or chosen != next(iter(paths))
     assert differs  # it is not the search for the best path in disguise
 
 
 def test_equal_utilities_go_to_the_first_candidate() -> None:
     problem = Unary([np.zeros(3), np.array([-1.0, 0, 0])])
-    found = mbr(problem, utility=ExactMatch(), alpha=1.0, rng=rng(1))
-    assert found.paths == (Path((0, 1), 0.0),)
+    result = mbr(problem, utility=ExactMatch(), alpha=1.0, rng=rng(1))
+    assert result.paths == (Path((0, 1), 0.0),)
     near = np.array([[1 - NEAR / 2, 1.0, 0.5], [1 - NEAR * 2, 1.0, 0.5]])  # rounding, and more
     assert best(ExactMatch(), 0, near).tolist() == [0, 1]
 
@@ -100,8 +100,8 @@ def test_the_standard_deviation_leaves_out_what_is_impossible_and_lists_without_
 
 def test_a_word_reward_is_added_for_each_word() -> None:
     utility = Gains([np.array([[0.0, 3.0, 1.0]] * 3).T])  # of candidates with 0, 1 and 2 words
-    found = [
+    result = [
         mbr(Unary([np.zeros(3)]), utility=utility, rng=rng(), word_reward=reward).choices
         for reward in (0.0, 1.9, 2.1, -2.9, -3.1)
     ]
-    assert found == [(1,), (1,), (2,), (1,), (0,)]
+    assert result == [(1,), (1,), (2,), (1,), (0,)]

@@ -55,7 +55,7 @@ def test_marginals_normaliser_and_best_paths_through_candidates_are_those_of_all
     lengths: list[int], order: int, seed: int, alpha: float, values: Sequence[float]
 ) -> None:
     problem = random_problem(order, lengths, rng(seed), values)
-    paths, (found, log_z) = all_paths(problem), marginals(problem, alpha)
+    paths, (result, log_z) = all_paths(problem), marginals(problem, alpha)
     best = [np.full(k, -np.inf) for k in lengths]
     for path, score in paths.items():
         for row, choice in zip(best, path, strict=True):
@@ -64,14 +64,14 @@ def test_marginals_normaliser_and_best_paths_through_candidates_are_those_of_all
     top = max(paths.values())
     if top == -np.inf:
         assert log_z == -np.inf
-        assert not any(row.any() for row in found)
+        assert not any(row.any() for row in result)
         return
     logs = {path: alpha * (score - top) for path, score in paths.items()}
     z = math.fsum(map(math.exp, logs.values()))
     # logarithms up to 1,500, of which 2^-53 is 2e-13; a few such roundings a sentence
     assert log_z == pytest.approx(math.log(z) + alpha * top, rel=1e-13, abs=1e-12)
     shares = shares_of_candidates({p: math.exp(log) / z for p, log in logs.items()}, lengths)
-    for mine, theirs in zip(found, shares, strict=True):
+    for mine, theirs in zip(result, shares, strict=True):
         assert mine == pytest.approx(theirs, abs=1e-10)
 
 
@@ -79,21 +79,21 @@ def test_at_order_0_no_matrix_of_pairs_is_made() -> None:
     """Of two lists of 20,000 candidates it would take 3 GB."""
     problem = Unary([rng(seed).standard_normal(20_000) for seed in (1, 2)])
     tracemalloc.start()
-    found, _ = marginals(problem, 1.0)
+    result, _ = marginals(problem, 1.0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10e6
-    assert found[0].sum() == pytest.approx(1)
-    assert max_marginals(problem)[0].max() == sum(one.max() for one in problem.scores)
+    assert result[0].sum() == pytest.approx(1)
+    assert max_marginals(problem)[0].max() == sum(score.max() for score in problem.scores)
 
 
 # Draws
 @pytest.mark.parametrize("order", [0, 1])
 def test_on_order_0_and_1_ffbs_draws_by_the_exact_probabilities(order: int) -> None:
     problem = random_problem(order, (3, 2, 3), rng(3))
-    found = ffbs(problem, alpha=1.2, rng=rng(4), samples=10_000)
-    assert chi2(draws_of(found), probabilities(problem, 1.2)) < CHI2_999[17]
-    posterior, (rows, log_z) = posterior_of(found), marginals(problem, 1.2)
+    result = ffbs(problem, alpha=1.2, rng=rng(4), samples=10_000)
+    assert chi2(draws_of(result), probabilities(problem, 1.2)) < CHI2_999[17]
+    posterior, (rows, log_z) = posterior_of(result), marginals(problem, 1.2)
     assert (posterior.exact, posterior.log_normaliser) == (True, log_z)
     assert [row.tolist() for row in posterior.marginals] == [row.tolist() for row in rows]
     assert (posterior.weights == 1e-4).all()
@@ -104,9 +104,9 @@ def test_ffbs_of_many_particles_is_exact(order: int | None, lag: int | None) -> 
     # 10^6 particles hold every prefix, its weight to a standard error of some 10^-3 of itself:
     # to 4,000 draws that adds 4,000 · 10^-6 to χ², nothing beside the quantile
     problem = random_problem(order, (2, 3, 2, 1), rng(7))
-    found = ffbs(problem, alpha=1.2, rng=rng(8), samples=4000, particles=10**6, lag=lag)
-    posterior, expected = posterior_of(found), probabilities(problem, 1.2)
-    assert chi2(draws_of(found), expected) < CHI2_999[11]
+    result = ffbs(problem, alpha=1.2, rng=rng(8), samples=4000, particles=10**6, lag=lag)
+    posterior, expected = posterior_of(result), probabilities(problem, 1.2)
+    assert chi2(draws_of(result), expected) < CHI2_999[11]
     assert not posterior.exact
     assert posterior.log_normaliser == pytest.approx(math.log(normaliser(problem, 1.2)), abs=0.01)
     for t, row in enumerate(posterior.marginals):
@@ -128,10 +128,10 @@ def test_a_lag_shorter_than_the_dependence_is_an_approximation() -> None:
 @every_order
 def test_the_paths_of_ffbs_are_the_best_of_its_draws(order: int | None) -> None:
     problem = random_problem(order, (3, 2, 3), rng(10))
-    found = ffbs(problem, alpha=0.5, rng=rng(2), samples=30, n_best=4)
-    draws = {tuple(row) for row in draws_of(found)}
+    result = ffbs(problem, alpha=0.5, rng=rng(2), samples=30, n_best=4)
+    draws = {tuple(row) for row in draws_of(result)}
     every = [path for path in exhaustive(problem, n_best=18) if path.choices in draws]
-    assert list(found.paths) == every[:4]
+    assert list(result.paths) == every[:4]
 
 
 @every_order
@@ -140,9 +140,9 @@ def test_without_a_possible_path_the_first_candidates_come_out(
     decoder: Any, order: int | None
 ) -> None:
     tables = [np.zeros(2), np.full((2, 2) if order != 0 else 2, -np.inf)]
-    found = decoder(HistoryTable(tables, order), alpha=1.0, rng=rng(1))
-    posterior = posterior_of(found)
-    assert found.paths == (Path((0, 0), -np.inf),)
+    result = decoder(HistoryTable(tables, order), alpha=1.0, rng=rng(1))
+    posterior = posterior_of(result)
+    assert result.paths == (Path((0, 0), -np.inf),)
     assert posterior.extinct
     assert posterior.exact == (decoder is ffbs and order in (0, 1))
     assert [row.tolist() for row in posterior.marginals] == [[0, 0], [0, 0]]
@@ -187,8 +187,8 @@ def test_mean_evidence_is_the_normaliser(scheme: str, ess_threshold: float, temp
 def test_many_particles_weigh_paths_by_their_probability(order: int | None, temper: float) -> None:
     problem = random_problem(order, (3, 2, 3), rng(9), (-np.inf, *np.linspace(-1, 1, 6)))
     paths = probabilities(problem, 1.5)
-    found = smc(problem, alpha=1.5, rng=rng(10), particles=10**6, temper=temper, n_best=18)
-    posterior = posterior_of(found)
+    result = smc(problem, alpha=1.5, rng=rng(10), particles=10**6, temper=temper, n_best=18)
+    posterior = posterior_of(result)
     # a share of 10^6 particles has a standard error of at most 0.0005; its weights add some
     assert posterior.log_normaliser == pytest.approx(math.log(normaliser(problem, 1.5)), abs=0.01)
     for choices, weight in zip(posterior.draws.tolist(), posterior.weights, strict=True):
@@ -197,7 +197,7 @@ def test_many_particles_weigh_paths_by_their_probability(order: int | None, temp
         posterior.marginals, shares_of_candidates(paths, (3, 2, 3)), strict=True
     ):
         assert mine == pytest.approx(theirs, abs=0.005)
-    assert list(found.paths) == [p for p in exhaustive(problem, n_best=18) if p.score > -np.inf]
+    assert list(result.paths) == [p for p in exhaustive(problem, n_best=18) if p.score > -np.inf]
 
 
 def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
@@ -217,16 +217,16 @@ def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
 @pytest.mark.parametrize("width", [2, 3])
 def test_on_order_1_a_random_beam_draws_paths_without_replacement(width: int) -> None:
     problem = Pairwise([np.array([[0.0, 0.5]]), np.array([[1.0, 0], [-0.5, 0.25]])])
-    shares, draws, found = probabilities(problem, 0.8), rng(5), []
+    shares, draws, result = probabilities(problem, 0.8), rng(5), []
     for _ in range(1500):
         choices, _ = draw_paths(problem, width=width, alpha=0.8, rng=draws)
-        found.append(tuple(choices[:2].ravel().tolist()))
+        result.append(tuple(choices[:2].ravel().tolist()))
     expected = {
-        one + other: shares[one] * shares[other] / (1 - shares[one])
-        for one in shares
-        for other in shares.keys() - {one}
+        share + other: shares[share] * shares[other] / (1 - shares[share])
+        for share in shares
+        for other in shares.keys() - {share}
     }
-    assert chi2(found, expected) < CHI2_999[11]
+    assert chi2(result, expected) < CHI2_999[11]
 
 
 @given(
@@ -243,8 +243,8 @@ def test_draws_of_a_random_beam_are_distinct_and_all_paths_where_it_is_wide(
     rows = [tuple(row) for row in choices.tolist()]
     assert len({*rows}) == len(rows) == min(width, math.prod(lengths))
     assert scores.tolist() == [path_score(problem, row) for row in rows]
-    found = random_beam(problem, width=81, alpha=1.0, rng=rng(seed), n_best=9)
-    assert found == exhaustive(problem, n_best=9)
+    result = random_beam(problem, width=81, alpha=1.0, rng=rng(seed), n_best=9)
+    assert result == exhaustive(problem, n_best=9)
 
 
 def test_possible_paths_are_drawn_before_impossible_ones() -> None:
@@ -253,8 +253,8 @@ def test_possible_paths_are_drawn_before_impossible_ones() -> None:
     for matrix, (before, after) in zip(matrices[1:], [(2, 1), (1, 1), (1, 0)], strict=True):
         matrix[before, after] = -1.0
     for seed in range(10):
-        found = random_beam(Pairwise(matrices), width=1, alpha=1.0, rng=rng(seed))
-        assert found == [Path((2, 1, 1, 0), -3.0)]
+        result = random_beam(Pairwise(matrices), width=1, alpha=1.0, rng=rng(seed))
+        assert result == [Path((2, 1, 1, 0), -3.0)]
 
 
 # Lists of draws, and what is refused

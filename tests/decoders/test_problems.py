@@ -69,8 +69,8 @@ def test_scores_after_several_histories_and_sums_along_paths_are_those_of_each_p
         _, successors = problem.extend(states, s)
         states, parents = problem.select(successors, parents, paths[:, s]), np.arange(6)
     if t:
-        found, _ = problem.extend(states, t)
-        assert found.tolist() == [rows[t].tolist() for rows in truth]
+        result, _ = problem.extend(states, t)
+        assert result.tolist() == [rows[t].tolist() for rows in truth]
     window = range(t, min(t + horizon + 1, len(lengths)))
     sums = [sum(rows[s][path[s]] for s in window) for rows, path in zip(truth, paths, strict=True)]
     assert problem.rescore(paths, t, horizon).tolist() == sums

@@ -79,9 +79,9 @@ def test_rounding_of_the_shares_neither_loses_nor_adds_offspring(scheme: Resampl
 # Draws
 def test_draws_follow_their_shares_and_avoid_the_impossible() -> None:
     logs = np.insert(np.log(np.array([0.1, 0.2, 0.7])) + 5, 1, -np.inf)
-    found = draw(np.tile(logs, (20_000, 1)), rng(1))
+    result = draw(np.tile(logs, (20_000, 1)), rng(1))
     # χ² with 2 degrees of freedom exceeds 13.8 once in a thousand seeds
-    assert chi2(found[:, None].tolist(), {(0,): 0.1, (2,): 0.2, (3,): 0.7}) < 13.8
+    assert chi2(result[:, None].tolist(), {(0,): 0.1, (2,): 0.2, (3,): 0.7}) < 13.8
     assert draw(np.full((2, 3), -np.inf), rng(1)).tolist() == [0, 0]
 
 

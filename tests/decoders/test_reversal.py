@@ -140,8 +140,8 @@ def test_a_reversed_problem_is_searched_as_the_other(name: str, order: int | Non
     options, ids, utilities = Options(scale=0.7, gap=4), ["a", "b"], [ExactMatch()] * 2
     truth = decode_all(problems, name, options, documents=ids, utilities=utilities)
     turned = [WeightedSum([(1.0, reversed_problem(problem))]) for problem in problems]
-    found = decode_all(turned, name, options, documents=ids, utilities=utilities)
-    for one, other in zip(found, truth, strict=True):
+    result = decode_all(turned, name, options, documents=ids, utilities=utilities)
+    for one, other in zip(result, truth, strict=True):
         if order in (0, 1):  # searched forward, as every chain
             assert (one.direction, one.exact) == (Direction.FORWARD, other.exact)
             assert one.exact <= (one.choices == other.choices[::-1])
@@ -196,14 +196,14 @@ def test_sweeps_search_the_sum_of_both_directions(name: str) -> None:
     problem = both(ONE, OTHER)
     start = path_score(problem, best_starts({0: problem}, 8)[0])
     optimum, path = max((path_score(problem, path), path) for path in paths_of(problem.lengths))
-    found = decode(problem, name)
-    assert (found.direction, found.decoder, found.exact) == (Direction.BOTH, "sweeps", False)
-    assert start <= found.score == path_score(problem, found.choices) <= optimum
+    result = decode(problem, name)
+    assert (result.direction, result.decoder, result.exact) == (Direction.BOTH, "sweeps", False)
+    assert start <= result.score == path_score(problem, result.choices) <= optimum
     whole = decode(problem, "sweeps", Options(block=4))  # all sentences at once
     assert (whole.score, whole.choices) == (optimum, path)
     narrow = decode(problem, "sweeps", Options(width=1, horizon=0, gap=8))
     assert narrow.score <= narrow.best_score
-    assert decode_all([problem, problem], name)[1] == found
+    assert decode_all([problem, problem], name)[1] == result
 
 
 def test_without_a_part_that_can_be_decoded_the_first_candidates_are_the_start() -> None:

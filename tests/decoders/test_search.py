@@ -64,15 +64,15 @@ def test_decoding_by_name_is_calling_the_decoder_with_the_random_numbers_of_the_
 ) -> None:
     own = {} if name == "beam" else {"rng": rng_for(SEED if seed is None else seed, "talk")}
     expected = decoder(TABLE, **options, **own)
-    found = decode(TABLE, name, Options(**options, seed=seed), document="talk")
+    result = decode(TABLE, name, Options(**options, seed=seed), document="talk")
     one = expected if isinstance(expected, SearchResult) else None
     paths = one.paths if one else [expected] if isinstance(expected, Path) else expected
-    assert found.paths == tuple(paths)
+    assert result.paths == tuple(paths)
     if one:
-        assert found.posterior is not None
+        assert result.posterior is not None
         assert one.posterior is not None
-        assert np.array_equal(found.posterior.draws, one.posterior.draws)
-        assert found.log_normaliser == one.posterior.log_normaliser
+        assert np.array_equal(result.posterior.draws, one.posterior.draws)
+        assert result.log_normaliser == one.posterior.log_normaliser
 
 
 @settings(max_examples=60)
@@ -88,16 +88,16 @@ def test_the_comparison_with_the_best_known_path_is_right(
         return
     optimum = exhaustive(problem)[0].score
     how = replace(SCALED, gap=gap)
-    found = decode(problem, name, how, document="talk", utility=ExactMatch())
-    assert found.baseline_score == path_score(problem, (0,) * len(lengths))
-    assert max(found.score, found.baseline_score) <= found.best_score <= optimum
-    assert (found.gap == 0) == (found.best_score == found.score)
-    assert found.gap == 0 or found.gap == found.best_score - found.score
-    assert found.optimal == (found.exact or (gap is not None and problem.order is not None))
-    if found.optimal:
-        assert found.best_score == optimum
-    if found.exact:
-        assert (found.score, found.gap, found.optimal) == (optimum, 0, True)
+    result = decode(problem, name, how, document="talk", utility=ExactMatch())
+    assert result.baseline_score == path_score(problem, (0,) * len(lengths))
+    assert max(result.score, result.baseline_score) <= result.best_score <= optimum
+    assert (result.gap == 0) == (result.best_score == result.score)
+    assert result.gap == 0 or result.gap == result.best_score - result.score
+    assert result.optimal == (result.exact or (gap is not None and problem.order is not None))
+    if result.optimal:
+        assert result.best_score == optimum
+    if result.exact:
+        assert (result.score, result.gap, result.optimal) == (optimum, 0, True)
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ def test_the_comparison_with_the_best_known_path_is_right(
 def test_a_search_is_exact_by_the_order_or_a_beam_that_keeps_every_context(
     problem: DocumentProblem, name: str, options: dict[str, Any], exact: bool
 ) -> None:
-    found = decode(problem, name, Options(**options))
-    assert found.exact == exact
-    assert found.optimal == exact
+    result = decode(problem, name, Options(**options))
+    assert result.exact == exact
+    assert result.optimal == exact
     compared = decode(problem, name, Options(**{"gap": 2, **options}))
     assert compared.optimal == (exact or problem.order is not None)
-    assert compared.choices == found.choices
+    assert compared.choices == result.choices
 
 
 def test_on_unbounded_order_the_gap_is_to_the_best_known_path() -> None:
-    found = decode(TABLE, "greedy")
-    assert found.best_score == max(found.score, found.baseline_score)
+    result = decode(TABLE, "greedy")
+    assert result.best_score == max(result.score, result.baseline_score)
     sought = decode(TABLE, "greedy", Options(gap=2))
     known = sweeps(TABLE, rng=rng_for(SEED, ""), width=2)
     assert sought.best_score == max(known.score, sought.score, sought.baseline_score)
@@ -149,10 +149,10 @@ def test_on_unbounded_order_the_gap_is_to_the_best_known_path() -> None:
 def test_a_gap_between_impossible_paths_is_zero_and_to_a_possible_one_infinite() -> None:
     impossible = HistoryTable([np.full(2, -np.inf), np.zeros((2, 2))])
     assert decode(impossible, "greedy").gap == 0
-    found = decode(
+    result = decode(
         Pairwise([np.array([[1.0, 0]]), np.array([[-np.inf], [0]])]), "greedy", Options(gap=1)
     )
-    assert (found.score, found.best_score, found.gap) == (-np.inf, 0, np.inf)
+    assert (result.score, result.best_score, result.gap) == (-np.inf, 0, np.inf)
     assert decode(Unary([np.full(2, -np.inf)]), "ffbs", SCALED).log_normaliser is None
     assert SearchResult((Path((1, 0), -2.0), Path((0, 0), -3.0)), best_score=-1.5).gap == 0.5
     assert SearchResult((Path((0,), -math.inf),), best_score=-math.inf).gap == 0

@@ -39,14 +39,14 @@ def test_no_change_of_a_block_improves_what_is_found(
     problem, draws = random_problem(order, lengths, rng(seed), VALUES), rng(seed)
     start = draws.integers(lengths).tolist()
     reach = len(lengths) if order is None else order
-    found = sweeps(
+    result = sweeps(
         problem, rng=draws, start=start, block=block, horizon=reach, gibbs=gibbs, alpha=1.0
     )
-    assert found.score == path_score(problem, found.choices) >= path_score(problem, start)
+    assert result.score == path_score(problem, result.choices) >= path_score(problem, start)
     for t in range(len(lengths)):
         for move in product(*map(range, lengths[t : t + block])):
-            changed = (*found.choices[:t], *move, *found.choices[t + block :])
-            assert path_score(problem, changed) <= found.score
+            changed = (*result.choices[:t], *move, *result.choices[t + block :])
+            assert path_score(problem, changed) <= result.score
 
 
 @given(
@@ -57,8 +57,8 @@ def test_the_start_is_not_lost_and_a_block_as_long_as_the_document_finds_the_opt
 ) -> None:
     problem = random_problem(order, lengths, rng(seed), VALUES)
     (start,) = beam(problem, width=2)
-    found = sweeps(problem, rng=rng(seed), width=2, horizon=horizon, gibbs=gibbs, alpha=0.5)
-    assert found.score == path_score(problem, found.choices) >= start.score
+    result = sweeps(problem, rng=rng(seed), width=2, horizon=horizon, gibbs=gibbs, alpha=0.5)
+    assert result.score == path_score(problem, result.choices) >= start.score
     whole = sweeps(problem, rng=RNG, start=[0] * len(lengths), block=max(1, len(lengths)))
     assert whole.score == exhaustive(problem)[0].score
 
@@ -87,8 +87,8 @@ def test_gibbs_sweeps_and_blocks_find_what_single_changes_do_not() -> None:
     # both sentences must change at once; a draw passes through what is worse
     problem = HistoryTable([np.zeros(2), np.array([[1.0, 0], [0, 3]])], order=1)
     assert sweeps(problem, rng=RNG, start=[0, 0]) == Path((0, 0), 1.0)
-    found = sweeps(problem, rng=rng(5), start=[0, 0], gibbs=20, alpha=0.5)
-    assert found == sweeps(problem, rng=RNG, start=[0, 0], block=2) == Path((1, 1), 3.0)
+    result = sweeps(problem, rng=rng(5), start=[0, 0], gibbs=20, alpha=0.5)
+    assert result == sweeps(problem, rng=RNG, start=[0, 0], block=2) == Path((1, 1), 3.0)
 
 
 def test_after_gibbs_sweeps_the_best_path_so_far_is_improved_too() -> None:
@@ -96,8 +96,8 @@ def test_after_gibbs_sweeps_the_best_path_so_far_is_improved_too() -> None:
     pairs = np.array([[8.0, 9, -9], [-9, -9, -9], [-9, -9, 3]])
     problem = HistoryTable([np.zeros(3), pairs], order=1)
     for seed in range(30):
-        found = sweeps(problem, rng=rng(seed), start=[0, 0], gibbs=1, alpha=1e-3)
-        assert found == Path((0, 1), 9.0)
+        result = sweeps(problem, rng=rng(seed), start=[0, 0], gibbs=1, alpha=1e-3)
+        assert result == Path((0, 1), 9.0)
 
 
 def test_the_default_horizon_is_two_sentences_where_the_order_is_unbounded() -> None:

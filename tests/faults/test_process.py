@@ -72,19 +72,19 @@ def test_81_one_output_that_does_not_fit_keeps_the_old_content_of_all(world: Wor
     for name in ("out.txt", "scored.kbest"):
         world.write(name, "old\n")
     before = world.files()
-    found = world.process(
+    result = world.process(
         f"{DECODE} --out out.txt --kbest-out scored.kbest --summary summary.json -q",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300)),
     )
-    assert (found.exit, found.err) == (1, "rerank: writing summary.json failed: file too large\n")
+    assert (result.exit, result.err) == (1, "rerank: writing summary.json failed: file too large\n")
     assert world.files() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
 def test_81_a_report_that_does_not_fit_on_the_disk_is_an_error(world: World) -> None:
     with open("/dev/full", "wb") as full:
-        found = world.process(EVALUATE, stdout=full)
-    assert (found.exit, found.err) == (1, "rerank: no space left on device\n")
+        result = world.process(EVALUATE, stdout=full)
+    assert (result.exit, result.err) == (1, "rerank: no space left on device\n")
 
 
 def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(world: World) -> None:
@@ -161,7 +161,7 @@ def test_96_the_clock_changes_no_byte_of_the_output(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clock that goes backwards, and one that reproducible builds set."""
-    found = list[list[bytes]]()
+    result = list[list[bytes]]()
     for backwards in (False, True):
         if backwards:
             hours = itertools.count(-1, -1)
@@ -169,8 +169,8 @@ def test_96_the_clock_changes_no_byte_of_the_output(
             monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
         world.ok(f"{DECODE} -q --kbest-out out.gz --out out")
         world.ok(f"{TUNE} -q")
-        found.append([world.content(name) for name in ("out", "out.gz", "tuned.json")])
-    assert found[0] == found[1]
+        result.append([world.content(name) for name in ("out", "out.gz", "tuned.json")])
+    assert result[0] == result[1]
 
 
 def test_windows_is_refused_in_a_line() -> None:

@@ -53,19 +53,19 @@ def run(world: World, fault: Fault, *options: str, command: str = "") -> Outcome
 def test_a_fault_has_place_and_cure_and_changes_no_file(fault: Fault, world: World) -> None:
     lay_out(world, fault)
     before = world.files()
-    found = run(world, fault)
+    result = run(world, fault)
     checking = fault.command.startswith("check ")
-    said = found.out if checking else found.err
-    assert found.exit == fault.exit, said
+    said = result.out if checking else result.err
+    assert result.exit == fault.exit, said
     files = world.files()
     assert {name: files.get(name) for name in before} == before
-    assert found.exit == 0 or files == before
+    assert result.exit == 0 or files == before
     for pattern in fault.messages:
         there = re.search(pattern.removeprefix("!"), said, re.MULTILINE)
         assert bool(there) != pattern.startswith("!"), f"{pattern!r} in: {said}"
-    assert "Traceback" not in found.err
-    assert found.err.count("\n") < 10
-    assert not re.search(f"{re.escape(str(ROOT))}|site-packages|{world.folder}", found.err)
+    assert "Traceback" not in result.err
+    assert result.err.count("\n") < 10
+    assert not re.search(f"{re.escape(str(ROOT))}|site-packages|{world.folder}", result.err)
 
 
 def parts(fault: Fault) -> tuple[Changes, str]:
@@ -88,8 +88,8 @@ CURED = {cured(row): row for row in FAULTS if row.cure}.values()
 
 def pasted(world: World, fault: Fault) -> str:
     """The command of a fault, on the file that the command in its message writes."""
-    found = run(world, fault)
-    (shell,) = re.findall("`([^`]+ > [^`]+)`", found.err)
+    result = run(world, fault)
+    (shell,) = re.findall("`([^`]+ > [^`]+)`", result.err)
     subprocess.run(["bash", "-c", shell], cwd=world.folder, check=True)
     made = shell.split()[-1]
     return re.sub(rf"(?<![\w.]){re.escape(made.rpartition('.')[0])}(?!\S)", made, fault.command)
@@ -100,20 +100,20 @@ def test_the_cure_that_the_message_names_cures(fault: Fault, world: World) -> No
     before, (files, command) = lay_out(world, fault), parts(fault)
     change(world, files, before)
     command = pasted(world, fault) if command == PASTED else command
-    found = run(world, fault, command=command)
-    assert found.exit == 0, found.err + found.out
+    result = run(world, fault, command=command)
+    assert result.exit == 0, result.err + result.out
     if command.startswith(("train-", "perplexity")) and command != fault.command:
-        assert not any(re.search(one, found.err) for one in fault.messages)
+        assert not any(re.search(message, result.err) for message in fault.messages)
 
 
 @pytest.mark.parametrize("fault", [row for row in FAULTS if row.warns], ids=lambda row: row.name)
 def test_strict_makes_an_error_of_every_warning(fault: Fault, world: World) -> None:
     lay_out(world, fault)
-    found = run(world, fault, "--strict")
-    assert found.exit == (0 if fault.asked else 3)
+    result = run(world, fault, "--strict")
+    assert result.exit == (0 if fault.asked else 3)
     if not fault.asked and not fault.command.startswith("check "):
-        assert "(an error under --strict; --allow " in found.err
-        assert found.stdout == b""
+        assert "(an error under --strict; --allow " in result.err
+        assert result.stdout == b""
 
 
 @pytest.mark.parametrize("fault", [row for row in FAULTS if row.also], ids=lambda row: row.name)
@@ -121,11 +121,11 @@ def test_other_commands_refuse_what_check_refuses_alike(fault: Fault, world: Wor
     lay_out(world, fault)
     before = world.files()
     for command, code in fault.also.items():
-        found = run(world, fault, command=command)
-        assert found.exit == code, f"{command}: {found.err}"
+        result = run(world, fault, command=command)
+        assert result.exit == code, f"{command}: {result.err}"
         if code:
             assert world.files() == before
-            assert any(re.search(one.removeprefix("^"), found.err) for one in fault.messages)
+            assert any(re.search(one.removeprefix("^"), result.err) for one in fault.messages)
 
 
 # Faults of lists that `check --fix` mends, or that leave nothing to mend
@@ -139,14 +139,14 @@ def test_a_clean_copy_passes_or_is_not_written(fault: Fault, world: World) -> No
     lay_out(world, fault)
     before = world.files()
     (world.folder / "clean").mkdir()
-    found = run(world, fault, "--fix", "clean", "-q")
+    result = run(world, fault, "--fix", "clean", "-q")
     written = sorted(path.name for path in (world.folder / "clean").iterdir())
     row = int(fault.name[:2])
-    if row in MENDED and [*fault.changes] == ["dev.kbest"] and "formats tried" not in found.out:
-        assert found.exit == 0, found.out
-    if found.exit:
-        assert (found.exit, written) == (3, [])
-        assert "no clean copy is written, since these faults remain:\n" in found.out
+    if row in MENDED and [*fault.changes] == ["dev.kbest"] and "formats tried" not in result.out:
+        assert result.exit == 0, result.out
+    if result.exit:
+        assert (result.exit, written) == (3, [])
+        assert "no clean copy is written, since these faults remain:\n" in result.out
         assert world.files() == before
         return
     assert written == ["dev.docs", "dev.kbest", "dev.ref", "dev.src"]

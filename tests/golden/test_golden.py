@@ -35,8 +35,8 @@ def output(world: World, case: Case, form: str) -> str:
     for command in case.before:
         world.ok(f"{command} -q")
     told = case.name(form) in ON_STANDARD_ERROR
-    found = world.ok(case.command, *(["--format", form] if form else []), COLUMNS="80")
-    parts = [found.err if told else found.out]
+    run = world.ok(case.command, *(["--format", form] if form else []), COLUMNS="80")
+    parts = [run.err if told else run.out]
     parts += [f"--- {name}\n{world.text(name)}" for name in case.files]
     text = "".join(parts)
     for pattern, stands in CHANGING.items():
@@ -53,13 +53,13 @@ def test_a_command_prints_and_writes_what_is_stored(
     Those of a training may differ by a hundredth.
     """
     fill(world, golden_models)
-    found, path = output(world, case, form), OUTPUTS / case.name(form)
+    result, path = output(world, case, form), OUTPUTS / case.name(form)
     if os.environ.get("GOLDEN") == "write":
-        path.write_text(found, encoding="utf-8")
+        path.write_text(result, encoding="utf-8")
     stored = path.read_text(encoding="utf-8")
     number, rel = (DECIMAL, 0.01) if case.trained else (NUMBER, 1e-6)
-    assert number.sub("#", found) == number.sub("#", stored)
-    numbers = ([float(x) for x in number.findall(text)] for text in (found, stored))
+    assert number.sub("#", result) == number.sub("#", stored)
+    numbers = ([float(x) for x in number.findall(text)] for text in (result, stored))
     assert next(numbers) == pytest.approx(next(numbers), rel=rel, abs=1e-9)
 
 

@@ -52,8 +52,8 @@ def stored(name: str) -> Any:
 @cache
 def part(name: str, file: str) -> str:
     """A file in a stored output."""
-    found = stored(name) if not name.endswith(".json") else (OUTPUTS / name).read_text("utf-8")
-    text: str = f"\n{found}".partition(f"\n--- {file}\n")[2].partition("\n--- ")[0]
+    result = stored(name) if not name.endswith(".json") else (OUTPUTS / name).read_text("utf-8")
+    text: str = f"\n{result}".partition(f"\n--- {file}\n")[2].partition("\n--- ")[0]
     return text
 
 
@@ -70,15 +70,15 @@ def candidates(world: World) -> list[list[str]]:
 # Decoding
 def test_explanations_count_what_the_trace_says() -> None:
     trace = [json.loads(line) for line in lines_of("decode", "out.trace")]
-    changed = [one for one in trace if one["texts"]["chosen"] != one["texts"]["first"]]
-    found = stored("explain.json")
-    assert (found["documents"], found["sentences"], found["changed"]) == (12, 23, len(changed))
+    changed = [entry for entry in trace if entry["texts"]["chosen"] != entry["texts"]["first"]]
+    result = stored("explain.json")
+    assert (result["documents"], result["sentences"], result["changed"]) == (12, 23, len(changed))
     most = Counter(max(one["over_first"], key=one["over_first"].get) for one in changed)
-    for name, own in found["features"].items():
-        assert own["added_most"] == most[name]
+    for name, feature in result["features"].items():
+        assert feature["added_most"] == most[name]
         mean = math.fsum(one["over_first"][name] for one in changed) / len(changed)
-        assert own["mean"] == pytest.approx(mean)
-    assert stored("report.json")["explanation"] == found
+        assert feature["mean"] == pytest.approx(mean)
+    assert stored("report.json")["explanation"] == result
 
 
 # Evaluation
@@ -92,9 +92,9 @@ def compare(
     rows: Sequence[np.ndarray[Any, Any]], score: Any, sign: int = 1
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is reported of a baseline and a system, from statistics (12, S) of documents."""
-    base, ours = (score(own.sum(axis=0)) for own in rows)
+    base, ours = (score(row.sum(axis=0)) for row in rows)
     drawn = np.random.default_rng(1).integers(12, size=(1000, 12))
-    draws = [np.array([score(own[picks].sum(axis=0)) for picks in drawn]) for own in rows]
+    draws = [np.array([score(row[picks].sum(axis=0)) for picks in drawn]) for row in rows]
     patterns = []
     for swaps in product((0, 1), repeat=12):
         picked = [np.where(np.array(swaps)[:, None] == k, *rows) for k in (1, 0)]
@@ -188,11 +188,11 @@ def test_every_value_of_evaluate_is_that_of_an_independent_script(small: World) 
 
 def test_a_report_shows_the_changes_and_the_gain_of_each_document(small: World) -> None:
     """Its evaluation is that of `evaluate`, and its gaps those of the summary: test_report.py."""
-    found, evaluated = stored("report.json"), stored("evaluate.json")
+    result, evaluated = stored("report.json"), stored("evaluate.json")
     chosen = lines_of("decode", "out.txt")
     first, reference = first_candidates(small), small.lines("dev.ref")
     for d, (own, document) in enumerate(
-        zip(found["documents"], evaluated["documents"], strict=True)
+        zip(result["documents"], evaluated["documents"], strict=True)
     ):
         assert [own["baseline_bleu"], own["bleu"]] == document["bleu"]
         assert own["gain"] == own["bleu"] - own["baseline_bleu"]
@@ -202,7 +202,7 @@ def test_a_report_shows_the_changes_and_the_gain_of_each_document(small: World) 
             assert (one["number"], one["before"]) == (t % 2, chosen[t - 1] if t % 2 else None)
             assert (one["baseline"], one["chosen"]) == (first[t], chosen[t])
             assert one["reference"] == one["source"] == reference[t]
-    assert found["weights"] == {"LM0": 0.5, "TM0_0": 0.25, "TM0_1": 0.125, "pair": 1.5}
+    assert result["weights"] == {"LM0": 0.5, "TM0_0": 0.25, "TM0_1": 0.125, "pair": 1.5}
 
 
 # Language models
@@ -222,9 +222,9 @@ def arpa(text: str, end: bool = True) -> tuple[float, int]:
 
 
 def test_perplexity_is_that_of_the_arpa_model_by_definition() -> None:
-    found = stored("perplexity.json")
+    result = stored("perplexity.json")
     for own, sentences in zip(
-        (found, *found["documents"]), (TEXT, TEXT[:2], TEXT[2:]), strict=True
+        (result, *result["documents"]), (TEXT, TEXT[:2], TEXT[2:]), strict=True
     ):
         kept = [text for text in sentences if text]
         both = [arpa(text) for text in kept]
@@ -248,16 +248,16 @@ def test_labels_are_those_that_the_texts_were_made_of(small: World) -> None:
     for line in small.lines("annotated.jsonl"):
         document = json.loads(line)
         senses[document["split"]] += [one and one["sense"] for one in document["relations"][1:]]
-    for split, own in senses.items():
+    for split, sense in senses.items():
         majority = Counter(senses["train"]).most_common(1)[0][0]
-        share = own.count(majority) / len(own)
-        assert splits[split] == {"pairs": len(own), "accuracy": 1.0, "majority_class": share}
+        share = sense.count(majority) / len(sense)
+        assert splits[split] == {"pairs": len(sense), "accuracy": 1.0, "majority_class": share}
     _, *topics = stored("topics-learn.json")["topics"]
-    assert [one["sentences"] for one in topics] == [100, 100]
-    assert sorted(sorted({*one["words"]} - {"the"}) for one in topics) == sorted(
+    assert [topic["sentences"] for topic in topics] == [100, 100]
+    assert sorted(sorted({*topic["words"]} - {"the"}) for topic in topics) == sorted(
         map(sorted, TOPICS)
     )
-    of = {word: one["label"] for one in topics for word in one["words"]}
+    of = {word: topic["label"] for topic in topics for word in topic["words"]}
     assert lines_of("topics-label", "labels") == [of["lamp"], of["wick"], "", of["oar"], "0"]
 
 

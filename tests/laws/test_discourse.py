@@ -49,8 +49,8 @@ def test_repetitions_are_content_words_that_an_earlier_sentence_has() -> None:
         ("hound\nhound\nhound", ["cat\ncat\nhound", "hound\nhound\nx"], (1, 2, 1)),
     ):
         lines = [[*one] for one in zip(*(x.split("\n") for x in references), strict=True)]
-        found = rerank.evaluate({"a": [text.split("\n")]}, [lines], metrics=["cohesion"])
-        score = found.systems[0].metrics["cohesion"].score
+        result = rerank.evaluate({"a": [text.split("\n")]}, [lines], metrics=["cohesion"])
+        score = result.systems[0].metrics["cohesion"].score
         assert score == pytest.approx(200 * matches / (own + others))
 
 
@@ -58,13 +58,13 @@ def test_references_are_refused_for_their_language_taken_together_not_for_one_do
     foreign = [b"wort " * 120, b"und " * 120]
     english = [b"It is he who has seen that dog . " * 60]
     for texts in ([*foreign, *english], [*english, *foreign]):
-        found = METRICS["pronouns"]()
-        rows_of = found.statistics([[text] for text in texts], [[text] for text in texts])
-        assert found.scores(rows_of.sum(axis=0)) == pytest.approx(100)
-    found = METRICS["pronouns"]()
-    rows_of = found.statistics([[text] for text in foreign], [[text] for text in foreign])
+        result = METRICS["pronouns"]()
+        rows_of = result.statistics([[text] for text in texts], [[text] for text in texts])
+        assert result.scores(rows_of.sum(axis=0)) == pytest.approx(100)
+    result = METRICS["pronouns"]()
+    rows_of = result.statistics([[text] for text in foreign], [[text] for text in foreign])
     with pytest.raises(rerank.RerankError, match="expected English references, found 0%"):
-        found.scores(rows_of.sum(axis=0))
+        result.scores(rows_of.sum(axis=0))
 
 
 def test_terms_are_what_a_source_repeats_and_count_where_one_translation_is_kept() -> None:
@@ -75,13 +75,13 @@ def test_terms_are_what_a_source_repeats_and_count_where_one_translation_is_kept
         "another-name-throughout": (["Ana x", "q w", "Ana y", "z v"], 100.0),
         "two-names": (["Ana x", "q w", "Hanna y", "z v"], 0.0),
     }
-    found = rerank.evaluate(
+    result = rerank.evaluate(
         {name: [text] for name, (text, _) in own.items()},
         [reference],
         sources=[source],
         metrics=["terms"],
     )
-    scores = {one.name: one.metrics["terms"].score for one in found.systems}
+    scores = {system.name: system.metrics["terms"].score for system in result.systems}
     assert scores == {name: score for name, (_, score) in own.items()}
 
 
@@ -93,7 +93,7 @@ def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: Worl
     command = "evaluate --docs docs --ref ref --baseline base ours -m discourse"
     systems = world.ok(f"{command} --format json").json["systems"]
     base, ours = (
-        {name: one["score"] for name, one in system["metrics"].items()} for system in systems
+        {name: metric["score"] for name, metric in system["metrics"].items()} for system in systems
     )
     assert {*ours} == {"bleu", "pronouns", "connectives", "tense", "cohesion"}  # and no names
     assert base == pytest.approx(
@@ -111,8 +111,8 @@ def test_the_metrics_stand_beside_others_in_every_form_and_in_python(world: Worl
     for name in ("base", "ours", "ref"):
         lines = (world.folder / name).read_text().splitlines()
         documents[name] = [lines[i : i + 4] for i in range(0, 40, 4)]
-    found = rerank.evaluate(
+    result = rerank.evaluate(
         {name: documents[name] for name in ("base", "ours")}, documents["ref"], metrics=["pronouns"]
     )
-    assert found.systems[1].metrics["pronouns"].score == ours["pronouns"]
-    assert [*found.systems[1].metrics] == ["bleu", "pronouns"]
+    assert result.systems[1].metrics["pronouns"].score == ours["pronouns"]
+    assert [*result.systems[1].metrics] == ["bleu", "pronouns"]

@@ -49,7 +49,7 @@ def counts(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
 
 def pool_of(lists: list[list[Line]], seed: int = 0, *, scale: float = 1.0) -> Pool:
     """Lists of lines, each list a document; slopes are the feature, scores are fixed."""
-    lines = np.array([line for own in lists for line in own], float).reshape(-1, 2)
+    lines = np.array([line for of_list in lists for line in of_list], float).reshape(-1, 2)
     offsets = np.cumsum([0, *map(len, lists)])
     statistics = counts(np.random.default_rng(seed), len(lines))
     statistics[:, 8] = 7 + lines[:, 1]  # tells the slopes apart
@@ -65,21 +65,21 @@ def point_on(pool: Pool, goal: SearchGoal = BLEU_GOAL, weight: float = 0.0) -> P
 
 def steps_between(lists: list[list[Line]]) -> list[Fraction]:
     """A step between two neighbouring meetings of lines of a list, and one beyond each end."""
-    found = {
+    result = {
         Fraction(a[0] - b[0], b[1] - a[1])
-        for own in lists
-        for a, b in combinations(own, 2)
+        for of_list in lists
+        for a, b in combinations(of_list, 2)
         if a[1] != b[1]
     }
-    places = sorted(found) or [Fraction(0)]
+    places = sorted(result) or [Fraction(0)]
     return [places[0] - 1, *((a + b) / 2 for a, b in pairwise(places)), places[-1] + 1]
 
 
 def sums_at(pool: Pool, lists: list[list[Line]], step: Fraction) -> NDArray[np.int64]:
     """Statistics (D, 9) of the first of the highest lines at a step; heights are exact."""
     rows = []
-    for begin, own in zip(pool.offsets.tolist(), lists, strict=False):
-        heights = [score + slope * step for score, slope in own]
+    for begin, of_list in zip(pool.offsets.tolist(), lists, strict=False):
+        heights = [score + slope * step for score, slope in of_list]
         rows.append(begin + heights.index(max(heights)))
     return np.asarray(pool.statistics[rows])
 
@@ -95,8 +95,8 @@ def test_every_interval_has_statistics_of_rescoring(lists: list[list[Line]], see
     breaks = line.breaks[line.order]
     for step in steps_between(lists):
         before = line.order[: np.searchsorted(breaks, float(step), side="right")]
-        found = line.changes[before].sum(axis=0)
-        assert found.tolist() == sums_at(pool, lists, step).sum(axis=0).tolist()
+        result = line.changes[before].sum(axis=0)
+        assert result.tolist() == sums_at(pool, lists, step).sum(axis=0).tolist()
 
 
 @settings(max_examples=20)

@@ -234,7 +234,7 @@ def test_words_of_the_moses_tokenizer_are_those_of_sacremoses() -> None:
     for language in ("en", "de"):
         found: Any = METRICS["bleu"](f"moses-{language}")
         split = sacremoses.MosesTokenizer(lang=language).tokenize
-        plain = [[t.replace("&apos;", "'").replace("&amp;", "&") for t in own] for own in texts]
+        plain = [[t.replace("&apos;", "'").replace("&amp;", "&") for t in text] for text in texts]
         words = [[split(t, return_str=True, escape=False) for t in own] for own in plain]
         truth = BLEU(tokenize="none")
         summed = rows_of(found, texts[0], texts[1:]).sum(axis=0)
@@ -277,7 +277,7 @@ def aggregate_bleu(texts: list[str], p: list[float]) -> list[float]:
     """BLEU against expected counts (DeNero et al. 2009), smoothed as sacrebleu's `exp`."""
     right = expected_counts([ngrams(text) for text in texts], p)
     length = sum(weight * len(text.split()) for weight, text in zip(p, texts, strict=True))
-    found = []
+    result = []
     for text in texts:
         own, precisions, misses = Counter(ngrams(text)), list[float](), 0
         for n in range(1, 5):
@@ -287,26 +287,26 @@ def aggregate_bleu(texts: list[str], p: list[float]) -> list[float]:
                 misses += correct == 0
                 precisions.append(correct / total if correct else 1 / (2**misses * total))
         if misses == len(precisions):
-            found.append(0.0)
+            result.append(0.0)
             continue
         brevity = min(1.0, math.exp(1 - length / len(text.split())))
-        found.append(100 * brevity * math.prod(precisions) ** (1 / len(precisions)))
-    return found
+        result.append(100 * brevity * math.prod(precisions) ** (1 / len(precisions)))
+    return result
 
 
 def aggregate_chrf(texts: list[str], p: list[float]) -> list[float]:
     """sacrebleu's F-score on expected counts of the n-grams of 1 to 6 characters."""
     joined = ["".join(text.split()) for text in texts]
     held = [[[x[i : i + n] for i in range(len(x) - n + 1)] for n in range(1, 7)] for x in joined]
-    found = []
+    result = []
     for own in held:
         counts: list[float] = []
         for n in range(6):
             right = expected_counts([other[n] for other in held], p)
             match = sum(min(times, right[w]) for w, times in Counter(own[n]).items())
             counts += [len(own[n]), sum(right.values()), match]
-        found.append(CHRF()._compute_f_score(counts))  # type: ignore[arg-type]
-    return found
+        result.append(CHRF()._compute_f_score(counts))  # type: ignore[arg-type]
+    return result
 
 
 def pairwise(truth: BLEU | CHRF) -> Callable[[list[str], list[float]], list[float]]:
@@ -334,22 +334,22 @@ def lists(seed: int) -> list[list[str]]:
     rng = random.Random(seed)
     words = ["a", "a", "b", "ab", "ba", "é", "中文", "\U0001f600", "x\u3000y"]
     sizes = [0, 1, 3, 0, 0, *(rng.randrange(1, 7) for _ in range(25))]
-    found = [[" ".join(rng.choices(words, k=rng.randrange(10))) for _ in range(k)] for k in sizes]
+    result = [[" ".join(rng.choices(words, k=rng.randrange(10))) for _ in range(k)] for k in sizes]
     long = [str(rng.randrange(40)) for _ in range(150)]
     variants = [[w if rng.random() < 0.9 else "0" for w in long][rng.randrange(4) :] for _ in "abc"]
-    return [*found, [" ".join(words) for words in variants]]
+    return [*result, [" ".join(words) for words in variants]]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_expected_utilities_are_their_definitions(name: str, tmp_path: Path) -> None:
     """Under a drawn distribution, some of whose probabilities are 0, and under all sure ones."""
-    found, rng = lists(3), np.random.default_rng(1)
-    lines = [f"{t} |||  {text} ||| F= 0 ||| 0" for t, own in enumerate(found) for text in own]
+    result, rng = lists(3), np.random.default_rng(1)
+    lines = [f"{t} |||  {text} ||| F= 0 ||| 0" for t, own in enumerate(result) for text in own]
     (tmp_path / "kbest").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (tmp_path / "docs").write_text("x\n" * len(found))
+    (tmp_path / "docs").write_text("x\n" * len(result))
     (document,) = rerank.read(tmp_path / "kbest", tmp_path / "docs", kbest_format="moses")
     utility = UTILITIES[name](document.kbest)
-    for t, texts in enumerate(own for own in found if own):
+    for t, texts in enumerate(own for own in result if own):
         p = rng.dirichlet(np.ones(len(texts))) * (rng.random(len(texts)) < 0.8)
         p = p / (p.sum() or 1.0)
         p.flags.writeable = False
@@ -409,13 +409,13 @@ def log_bleu(outputs: Sequence[str | None], references: Sequence[str | None]) ->
     if not both:
         return 0.0
     hypotheses, expected = map(list, zip(*both, strict=True))
-    found = BLEU(tokenize="none", force=True).corpus_score(hypotheses, [expected])
+    result = BLEU(tokenize="none", force=True).corpus_score(hypotheses, [expected])
     precisions = [
         math.log((matches + EPSILON) / (n + EPSILON))
-        for matches, n in zip(found.counts, found.totals, strict=True)
+        for matches, n in zip(result.counts, result.totals, strict=True)
     ]
-    words = max(int(found.sys_len), EPSILON)
-    return sum(precisions) / 4 + min(0.0, 1.0 - int(found.ref_len) / words)
+    words = max(int(result.sys_len), EPSILON)
+    return sum(precisions) / 4 + min(0.0, 1.0 - int(result.ref_len) / words)
 
 
 def kept_systems(texts: Texts) -> list[Sequence[str | None]]:
@@ -426,7 +426,7 @@ def kept_systems(texts: Texts) -> list[Sequence[str | None]]:
         for y in systems
     ]
     least = OUTLIER * statistics.median(means)
-    return [one for one, mean in zip(systems, means, strict=True) if mean >= least - 1e-12]
+    return [system for system, mean in zip(systems, means, strict=True) if mean >= least - 1e-12]
 
 
 @pytest.mark.parametrize("n_systems", [2, 3, 4])
@@ -493,9 +493,9 @@ def test_system_agreement_is_that_of_the_sentence_and_of_the_system(world: World
             systems = [m for m in range(6) if line[m] == text]
             own = scores(line, text, next((m for m in systems if m in voters), None))
             expected = statistics.fmean(own or [0.0]) + max(means[m] for m in systems)
-            found = float(features.split(" agreement= ")[1].split()[0])
+            result = float(features.split(" agreement= ")[1].split()[0])
             assert written == text
-            assert found == pytest.approx(expected, rel=1e-8)
+            assert result == pytest.approx(expected, rel=1e-8)
 
 
 # Significance
@@ -546,10 +546,10 @@ def test_p_of_drawn_swaps_is_exact_but_for_sampling(monkeypatch: pytest.MonkeyPa
 
 def test_the_bootstrap_resamples_documents_in_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     both = np.stack([documents(6, 7), documents(106, 7)])
-    found = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
+    result = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
     drawn = np.random.default_rng(9).integers(7, size=(101, 7))
     truth = [[float(BLEU_ROWS.scores(own[picks].sum(axis=0))) for picks in drawn] for own in both]
-    assert found.tolist() == truth
+    assert result.tolist() == truth
     p = [flipped(documents(8, n), documents(108, n), draws=101) for n in (12, 30)]
     monkeypatch.setattr(significance, "_BLOCK", 64)
     again = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
@@ -576,12 +576,12 @@ def test_the_p_of_the_bootstrap_is_that_of_sacrebleu(
     """To the last digit: generators with one seed draw the same lines in both programs."""
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     reference, systems, rows = corrupted(1, keep)
-    base, ours = (float(BLEU_ROWS.scores(own.sum(axis=0))) for own in rows)
+    base, ours = (float(BLEU_ROWS.scores(row.sum(axis=0))) for row in rows)
     draws = bootstrap(np.stack(rows), BLEU_ROWS.scores, rng=np.random.default_rng(7))
     assert draws.shape == (2, 1000)
-    found = bootstrap_p_value(ours, base, draws[1], draws[0])
+    result = bootstrap_p_value(ours, base, draws[1], draws[0])
     _, truth = PairedTest(systems, {"BLEU": BLEU(tokenize="none")}, [reference], "bs")()
-    assert found == float(getattr(truth["BLEU"][1], "p_value"))  # noqa: B009 - of a union
+    assert result == float(getattr(truth["BLEU"][1], "p_value"))  # noqa: B009 - of a union
 
 
 def test_without_a_difference_the_sign_flip_test_keeps_its_level_and_the_bootstrap_does_not() -> (
@@ -619,16 +619,16 @@ def test_accuracies_of_test_sets_have_the_moments_of_independent_draws() -> None
 
     Tolerances: 4 standard errors with 10,000 sets. All models are measured on the same sets.
     """
-    better = [np.minimum(own + 0.25, 1.0) for own in OUTCOMES]
+    better = [np.minimum(outcome + 0.25, 1.0) for outcome in OUTCOMES]
     rng = np.random.default_rng(1)
-    found = accuracies_of_sets([OUTCOMES, OUTCOMES, better], rng=rng, sets=10_000)
-    mean = np.mean([own.mean() for own in OUTCOMES])
-    square = np.mean([(own**2).mean() for own in OUTCOMES])
+    result = accuracies_of_sets([OUTCOMES, OUTCOMES, better], rng=rng, sets=10_000)
+    mean = np.mean([outcome.mean() for outcome in OUTCOMES])
+    square = np.mean([(outcome**2).mean() for outcome in OUTCOMES])
     sd = math.sqrt((square - mean**2) / len(OUTCOMES))
-    assert found[0].mean() == pytest.approx(mean, abs=4 * sd / 100)
-    assert found[0].std() == pytest.approx(sd, rel=4 / math.sqrt(2 * 10_000))
-    assert (found[0] == found[1]).all()
-    assert (found[0] <= found[2]).all()
+    assert result[0].mean() == pytest.approx(mean, abs=4 * sd / 100)
+    assert result[0].std() == pytest.approx(sd, rel=4 / math.sqrt(2 * 10_000))
+    assert (result[0] == result[1]).all()
+    assert (result[0] <= result[2]).all()
 
 
 def test_z_is_the_difference_over_its_standard_error() -> None:

@@ -38,25 +38,25 @@ def read(world: World, name: str, lines: Sequence[bytes], *, compiled: bool = Tr
         else:
             patch.delitem(sys.modules, KERNEL, raising=False)
             patch.setattr(msgspec.json, "decode", partial(msgspec.convert, type=int))
-        found = world.run(f"convert --kbest list --kbest-format {name} {COMMANDS[name]}")
+        run = world.run(f"convert --kbest list --kbest-format {name} {COMMANDS[name]}")
         assert compiled or KERNEL not in sys.modules  # no compiler for a short list
-    out = found.stdout
+    out = run.stdout
     if name == "jsonl":  # Python reads the whole number -0 of JSON as 0
         out = re.sub(rb"(?<= )-0(\.0)?(?= |\n)", b"0", out)
-    return Outcome(found.exit, out, b"".join(sorted(found.stderr.splitlines(keepends=True))))
+    return Outcome(run.exit, out, b"".join(sorted(run.stderr.splitlines(keepends=True))))
 
 
 def both(world: World, name: str, lines: Sequence[bytes]) -> Outcome:
     """What the compiled reader gives, which must be what the general one gives."""
-    found = read(world, name, lines)
-    assert found == read(world, name, lines, compiled=False)
-    return found
+    result = read(world, name, lines)
+    assert result == read(world, name, lines, compiled=False)
+    return result
 
 
 def candidates(found: Outcome) -> list[tuple[int, dict[str, Any]]]:
     """Sentence and candidate row by row; whole numbers keep their sign."""
     rows = (json.loads(line, parse_int=float) for line in found.lines)
-    return [(int(row["id"]), one) for row in rows for one in row["candidates"]]
+    return [(int(row["id"]), candidate) for row in rows for candidate in row["candidates"]]
 
 
 # Moses
@@ -120,14 +120,14 @@ def test_lines_of_the_common_shape_are_read_by_machine_code(
     line: bytes, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert left_to_python(world, [FIRST, line], monkeypatch) == 0
-    _, found = candidates(both(world, "moses", [FIRST, line]))
+    _, result = candidates(both(world, "moses", [FIRST, line]))
     common = re.fullmatch(rb" *([0-9]+) *\|\|\|(.*?)\|\|\|.*\|\|\| *(\S+) *", line)
     assert common is not None
     pairs = re.findall(r"(\S*_\S*)= (\S+?)(?=[ |])", line.decode())
-    features = {**found[1]["features"], **found[1].get("sparse", {})}
+    features = {**result[1]["features"], **result[1].get("sparse", {})}
     assert features == {"A": 1, "B": [2, 3], "C": 4, **{n: float(value) for n, value in pairs}}
-    assert found[0] == int(common[1])
-    assert (found[1]["text"], found[1]["score"]) == (common[2].strip().decode(), float(common[3]))
+    assert result[0] == int(common[1])
+    assert (result[1]["text"], result[1]["score"]) == (common[2].strip().decode(), float(common[3]))
 
 
 @pytest.mark.parametrize("line", DIALECTS)
@@ -172,10 +172,10 @@ lists = st.lists(usual | sparse | sparse | no_total | st.sampled_from([b"", b" "
 @in_world
 @given(lines=lists.map(lambda lines: [b"", FIRST, *lines]))
 def test_compiled_and_general_reader_agree_on_any_list(lines: list[bytes], world: World) -> None:
-    found = candidates(both(world, "moses", lines))
+    result = candidates(both(world, "moses", lines))
     columns = [line.decode().split("|||") for line in lines if line.strip()]
     kept = [(int(number), text.strip()) for number, text, *_ in columns]
-    assert [(t, one["text"]) for t, one in found] == sorted(kept, key=lambda row: row[0])
+    assert [(t, one["text"]) for t, one in result] == sorted(kept, key=lambda row: row[0])
 
 
 def test_chunks_of_a_long_list_are_joined(world: World) -> None:
@@ -185,9 +185,9 @@ def test_chunks_of_a_long_list_are_joined(world: World) -> None:
         f"{t} ||| w{t} {'x' * 90} ||| A= {t / 7!r}{odd.get(t % 97, ' ')} ||| {-t}\n{' ' * (t % 3)}"
         for t in range(12_000)
     ]
-    found = candidates(read(world, "moses", "".join(lines).encode().split(b"\n")))
+    result = candidates(read(world, "moses", "".join(lines).encode().split(b"\n")))
     expected = [(t, {"A": t / 7}, -t) for t in range(12_000)]
-    assert [(t, one["features"], one["score"]) for t, one in found] == expected
+    assert [(t, one["features"], one["score"]) for t, one in result] == expected
 
 
 @settings(in_world, max_examples=50)
@@ -223,8 +223,8 @@ def test_random_decimals_have_bits_of_python(world: World, monkeypatch: pytest.M
         for m, e in zip(mantissas, exponents, strict=True)
     ]
     lines = [f"{t} ||| a ||| A= {token}".encode() for t, token in enumerate(tokens)]
-    found = candidates(read(world, "moses", lines))
-    assert [repr(one["features"]["A"]) for _, one in found] == [repr(float(x)) for x in tokens]
+    result = candidates(read(world, "moses", lines))
+    assert [repr(one["features"]["A"]) for _, one in result] == [repr(float(x)) for x in tokens]
     assert left_to_python(world, lines, monkeypatch) < 12_000  # it is read twice
     plain = [f"0 ||| a ||| A= {value:.6g}".encode() for value in rng.uniform(-999, 999, 1000)]
     assert left_to_python(world, plain, monkeypatch) == 0
@@ -239,7 +239,7 @@ numbers = st.integers(-5, 5) | st.floats(-1e90, 1e90) | st.sampled_from([1e-300,
 def sentences(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Objects of candidates of the same keys, but for some of a sentence."""
     odd: dict[str, Any] = draw(st.sampled_from([{}, {}, {"more": 1}, {"sparse": {"a_b": 2}}]))
-    found = []
+    result = []
     for _ in range(draw(st.integers(1, 4))):
         head = draw(st.dictionaries(st.sampled_from(["document", "source", "x"]), texts))
         candidates: list[dict[str, Any]] = [
@@ -251,8 +251,8 @@ def sentences(draw: st.DrawFn) -> list[dict[str, Any]]:
             }
             for _ in range(draw(st.integers(0, 3)))
         ]
-        found.append({**head, "candidates": candidates})
-    return found
+        result.append({**head, "candidates": candidates})
+    return result
 
 
 @in_world
@@ -266,7 +266,7 @@ def test_both_readers_of_json_lines_give_the_same_rows(
 ) -> None:
     lines = [json.dumps(s, ensure_ascii=ascii_only, separators=separators).encode() for s in found]
     run = both(world, "jsonl", lines)
-    own = [one for sentence in found for one in sentence["candidates"]]
+    own = [candidate for sentence in found for candidate in sentence["candidates"]]
     if run.exit == 0:
         for row, one in zip(run.lines, own, strict=True):
             features, total = row.split("|||")[2:4]
@@ -297,12 +297,12 @@ def test_both_readers_of_json_lines_find_faults(place: int, byte: int, world: Wo
 )  # fmt: skip
 def test_numbers_of_json_lines_are_those_of_json(written: str, world: World) -> None:
     for old, new in ((b"-1.5", b"%s"), (b": 1}", b": %s}")):
-        found = both(world, "jsonl", [ONE, ONE.replace(old, new % written.encode())])
+        result = both(world, "jsonl", [ONE, ONE.replace(old, new % written.encode())])
         try:
             value = json.loads(written, parse_constant=lambda _: 1e400)
         except ValueError:
             value = 1e400
-        assert bool(found.exit) == (abs(value) > 1e100)
+        assert bool(result.exit) == (abs(value) > 1e100)
 
 
 def test_features_of_another_order_are_not_mixed_up(world: World) -> None:
@@ -322,8 +322,8 @@ def test_features_of_another_order_are_not_mixed_up(world: World) -> None:
     ],
 )
 def test_a_fault_on_the_first_line_is_reported_there(line: bytes, world: World) -> None:
-    found = both(world, "jsonl", [line])
-    assert found.err.startswith("rerank: list:1: expected ")
+    result = both(world, "jsonl", [line])
+    assert result.err.startswith("rerank: list:1: expected ")
 
 
 # Lines of numbers of Moses' extractor
@@ -338,17 +338,17 @@ odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1"
 )
 def test_lines_of_numbers_are_as_floats(rows: list[list[str]], blank: str, trailing: bool) -> None:
     lines = [(blank.join(row) + blank * trailing).encode() for row in rows]
-    found, others = read_numbers(lines, 2)
-    assert found.shape == (len(rows), 2)
+    result, others = read_numbers(lines, 2)
+    assert result.shape == (len(rows), 2)
     for n in {*range(len(lines))} - {*others}:
         tokens = [float(token) for token in lines[n].split(b" ") if token]
-        assert found[n].tobytes() == np.array(tokens).tobytes()
+        assert result[n].tobytes() == np.array(tokens).tobytes()
 
 
 @pytest.mark.parametrize(
     "line", [b"1 2 3", b"1", b"1 x", b"nan 1", b"1 2=3", b"1 2x", b"", b"1e400 1", b"1 0_1"]
 )
 def test_other_lines_of_numbers_are_left_and_what_moses_prints_is_taken(line: bytes) -> None:
-    found, others = read_numbers([b"-0.5 -1.23457e-05 ", line, b"0 1e+06"], 2)
+    result, others = read_numbers([b"-0.5 -1.23457e-05 ", line, b"0 1e+06"], 2)
     assert others == [1]
-    assert found[[0, 2]].tolist() == [[-0.5, -1.23457e-05], [0, 1e6]]
+    assert result[[0, 2]].tolist() == [[-0.5, -1.23457e-05], [0, 1e6]]

@@ -129,11 +129,11 @@ def side_text(kind: str, documents: Sequence[Document]) -> SideText:
         begins = np.repeat(
             [*accumulate(map(len, documents[:-1]), initial=0)], list(map(len, documents))
         )
-        found = [
+        result = [
             b + row[0] if row and row[0] < n else -1
             for (row, n), b in zip(rows, begins, strict=True)
         ]
-        return SentenceNumbers.of(np.array(found))
+        return SentenceNumbers.of(np.array(result))
     text = Corpus.of([[row for row, _ in rows]])
     return SideText(text.tokens, text.sentences)
 
@@ -160,8 +160,8 @@ def float64() -> Iterator[None]:
 def test_training_has_the_scalar_numbers(name: str, shape: Shape, others: dict[str, Any]) -> None:
     model = model_of(name, shape, others).double()
     with float64():
-        found = nll_one_by_one(model, corpus([DOCUMENT]))
-    for own, true in zip(found, scalar.scores(model, DOCUMENT), strict=True):
+        result = nll_one_by_one(model, corpus([DOCUMENT]))
+    for own, true in zip(result, scalar.scores(model, DOCUMENT), strict=True):
         assert (-own).tolist() == pytest.approx(true, rel=0, abs=1e-10)
 
 

@@ -37,11 +37,11 @@ def sentences(n: int, seed: int = 2) -> list[list[int]]:
 
 def contexts() -> list[CausalContext]:
     """Contexts of up to three sentences, some of them beginnings of others or of equal tokens."""
-    found = [CausalContext((0,))]
+    result = [CausalContext((0,))]
     for n, sentence in enumerate(sentences(7, 3)):
-        found.append(found[n // 2].after(sentence))
+        result.append(result[n // 2].after(sentence))
     start = CausalContext((0,))
-    return [*found, start.after([40, 41]).after([42]), start.after([40]).after([41]).after([42])]
+    return [*result, start.after([40, 41]).after([42]), start.after([40]).after([41]).after([42])]
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
@@ -53,10 +53,10 @@ def test_scores_are_those_of_single_forward_passes(
     engine = CausalEngine(model, backend)
     engine.check()
     lists = [sentences(7), [*sentences(5, 4), []]]
-    trees = [trees_of(Candidates.of([own]), most=8) for own in lists]
+    trees = [trees_of(Candidates.of([of_list]), most=8) for of_list in lists]
     requests = [(context, n % 2) for n, context in enumerate(contexts())]
-    found = engine.scores([(context, trees[n]) for context, n in requests])
-    for (context, n), scores in zip(requests, found, strict=True):
+    result = engine.scores([(context, trees[n]) for context, n in requests])
+    for (context, n), scores in zip(requests, result, strict=True):
         expected = [causal.obvious(model, context.ids, one) for one in lists[n]]
         np.testing.assert_allclose(scores, expected, atol=1e-4)
     tokens = sum(len(one) for _, n in requests for one in lists[n])
@@ -64,10 +64,10 @@ def test_scores_are_those_of_single_forward_passes(
     assert 0 < engine.counts.nodes < tokens + sum(len(c.ids) for c, _ in requests)
     monkeypatch.setattr("lm.causal.STORED", 0)  # stored contexts may be dropped
     again = [engine.scores([(context, trees[n])])[0] for context, n in requests]
-    np.testing.assert_allclose(np.concatenate(again), np.concatenate(found), atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(again), np.concatenate(result), atol=1e-5)
     assert len(engine._stored) <= 2
     if deterministic:  # scores do not depend on what was scored before
-        for (context, n), own in zip(requests, found, strict=True):
+        for (context, n), own in zip(requests, result, strict=True):
             (alone,) = CausalEngine(model, backend).scores([(context, trees[n])])
             np.testing.assert_array_equal(alone, own)
 
@@ -88,11 +88,11 @@ def test_what_contexts_have_in_common_is_read_once(models: dict[str, CausalModel
     trees = trees_of(Candidates.of([candidates]))
     prompt = (40,) * 37
     contexts = [CausalContext((0, *prompt, 43 + n, 50, 60 + n)) for n in range(3)]
-    found = engine.scores([(one, trees) for one in contexts])
+    result = engine.scores([(one, trees) for one in contexts])
     assert engine.counts.nodes == (38 + 2) + 2 * 2 + 3 * 2  # the first, what is new of two, trees
     engine.scores([(CausalContext((0, *prompt, 41)), trees)])  # begins another one
     assert engine.counts.nodes == 50 + 2
-    for context, scores in zip(contexts, found, strict=True):
+    for context, scores in zip(contexts, result, strict=True):
         expected = [causal.obvious(models["gpt2"], context.ids, one) for one in candidates]
         np.testing.assert_allclose(scores, expected, atol=1e-4)
 
@@ -105,7 +105,7 @@ def test_texts_may_begin_with_no_token(models: dict[str, CausalModel], kind: str
     trees = trees_of(Candidates.of([lists]), most=8)
     bare = [replace(one, ids=(NOTHING, *one.ids[1:])) for one in contexts()]
     for context, found in zip(bare, engine.scores([(one, trees) for one in bare]), strict=True):
-        whole = [[*context.ids[1:], *own] for own in lists]
+        whole = [[*context.ids[1:], *of_list] for of_list in lists]
         starts = [max(1, len(one) - len(own)) for one, own in zip(whole, lists, strict=True)]
         expected = [
             causal.obvious(model, one[:n], one[n:]) if one else 0.0
@@ -147,8 +147,8 @@ def test_folders_in_other_forms_are_the_models_that_they_hold(tmp_path: Path) ->
         folder = tmp_path / f"{n}"
         (change or (lambda path: causal.save(path, "gpt2")))(folder)
         if change is None:
-            found = load((folder / "model.safetensors").read_bytes())
-            bare = {name.removeprefix("transformer."): tensor for name, tensor in found.items()}
+            result = load((folder / "model.safetensors").read_bytes())
+            bare = {name.removeprefix("transformer."): tensor for name, tensor in result.items()}
             bare["h.0.attn.masked_bias"] = torch.tensor(-1e4)
             (folder / "model.safetensors").write_bytes(save(bare, {"format": "pt"}))
         plain = causal.save(tmp_path / f"plain{n}", "gpt2" if change is None else "llama")
@@ -180,17 +180,17 @@ def tensors(
     def edit(folder: Path) -> None:
         from safetensors.torch import load, save
 
-        found = load((folder / "model.safetensors").read_bytes())
-        change(found)
-        (folder / "model.safetensors").write_bytes(save(found, {"format": "pt"}))
+        result = load((folder / "model.safetensors").read_bytes())
+        change(result)
+        (folder / "model.safetensors").write_bytes(save(result, {"format": "pt"}))
 
     return of_causal(edit, kind)
 
 
 def config(kind: str = "llama", **changes: object) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
-        found = json.loads((folder / "config.json").read_bytes()) | changes
-        (folder / "config.json").write_text(json.dumps(found))
+        result = json.loads((folder / "config.json").read_bytes()) | changes
+        (folder / "config.json").write_text(json.dumps(result))
 
     return of_causal(edit, kind)
 
@@ -239,10 +239,10 @@ def in_two(head: str = "b", *, twice: bool = False) -> Callable[[Path], None]:
     def edit(folder: Path) -> None:
         from safetensors.torch import load, save
 
-        found = load((folder / "model.safetensors").read_bytes())
+        result = load((folder / "model.safetensors").read_bytes())
         (folder / "model.safetensors").unlink()
-        parts = {"a": {n: t for n, t in found.items() if n != HEAD}, "b": {HEAD: found[HEAD]}}
-        parts["b"] |= {NORM: found[NORM] + 1} if twice else {}
+        parts = {"a": {n: t for n, t in result.items() if n != HEAD}, "b": {HEAD: result[HEAD]}}
+        parts["b"] |= {NORM: result[NORM] + 1} if twice else {}
         for name, part in parts.items():
             (folder / f"{name}.safetensors").write_bytes(save(part, {"format": "pt"}))
         index = {name: f"{part}.safetensors" for part in parts for name in parts[part]}

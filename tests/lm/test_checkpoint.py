@@ -145,8 +145,8 @@ def test_any_tensors_in_shards_of_any_size_are_put_together_again(
     row = max((t.nbytes // len(t) for t in tensors.values() if t.ndim and len(t)), default=0)
     sizes = [path.stat().st_size for path in tmp_path.glob("*.safetensors")]
     assert max(sizes) <= (1 << 16) + max(room, row)
-    content, found = read_tensors(tmp_path / "list.json")
-    assert same(found, tensors)
+    content, result = read_tensors(tmp_path / "list.json")
+    assert same(result, tensors)
     assert content["note"] == 1
     assert len(sizes) == len(content["shards"])
 

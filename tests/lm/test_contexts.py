@@ -53,8 +53,8 @@ def test_attention_ignores_padding(kind: type[Attention], monkeypatch: pytest.Mo
     order = torch.tensor([2, 0, 3, 1, 0])
     for entries in (1 << 20, 1):
         monkeypatch.setattr("lm.contexts.attention.MOST_ENTRIES", entries)
-        found = model.context.word_values(prepared, order, query[order])
-        torch.testing.assert_close(found, aligned[order])
+        result = model.context.word_values(prepared, order, query[order])
+        torch.testing.assert_close(result, aligned[order])
     if kind is FinalStates:  # a single state is the value whatever the query
         torch.testing.assert_close(aligned[0], contexts.tensors[0][0, 0])
 
@@ -74,8 +74,8 @@ def test_few_rows_that_attend_are_read_as_by_single_steps_with_the_same_gradient
 
     def loss_and_gradients(most: int) -> tuple[Tensor, ...]:
         monkeypatch.setattr(few_rows, "MOST", most)
-        found = read(lm, corpus, segment, lm.context.start(3))
-        loss = lm.head.exact_loss(found.features, found.targets).sum()
+        result = read(lm, corpus, segment, lm.context.start(3))
+        loss = lm.head.exact_loss(result.features, result.targets).sum()
         return loss, *torch.autograd.grad(loss, [*lm.parameters()])
 
     truth = loss_and_gradients(0)
@@ -97,8 +97,8 @@ def test_attention_over_bags_in_parts_is_attention_at_once(monkeypatch: pytest.M
     torch.testing.assert_close(parts, whole)
     prepared = model.context.prepared(context_after(model, [[], [3, 4], []]))
     assert (prepared.energies == 0).tolist() == [[False, True, False]]
-    found = model.context.word_values(prepared, rows, query)
-    torch.testing.assert_close(found, prepared.states[0, 1].expand(7, -1))
+    result = model.context.word_values(prepared, rows, query)
+    torch.testing.assert_close(result, prepared.states[0, 1].expand(7, -1))
 
 
 # Sentence levels of Lin et al. 2015

@@ -52,9 +52,9 @@ def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes], 
     assert spelled(words, corpus) == documents_of(lines)
     assert len(set(words)) == len(words)
     vocabulary = Vocabulary((b"c", b"a"))
-    found = encode(lines, vocabulary)
-    assert nested(found) == [[vocabulary.encode(s) for s in d] for d in documents_of(lines)]
-    assert found.n_unknown == sum(s.count(0) for d in nested(found) for s in d)
+    result = encode(lines, vocabulary)
+    assert nested(result) == [[vocabulary.encode(s) for s in d] for d in documents_of(lines)]
+    assert result.n_unknown == sum(s.count(0) for d in nested(result) for s in d)
     counter = Counter(w for line in lines for w in line.split() if w != b"<unk>")
     expected = tuple(w for w, _ in counter.most_common(size))
     assert build_vocabulary(words, corpus, size).words == expected
@@ -63,8 +63,8 @@ def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes], 
 def test_unknown_words_are_spelled_and_others_are_left() -> None:
     lines = [b"ab \xe6\x8a\xb1\xe6\xad\x89 a", b"", b"<unk> ab c\xff </s>", b"c"]
     words, corpus = intern(lines, "equals")
-    found = spelled(*lm.corpus.spelled(words, corpus, {b"ab", b"a"}))
-    assert found == [
+    result = spelled(*lm.corpus.spelled(words, corpus, {b"ab", b"a"}))
+    assert result == [
         [[b"ab", b"\xe6\x8a\xb1", b"\xe6\xad\x89", b"a"], [],
             [b"<unk>", b"ab", b"c", b"\xff", b"</s>"], [b"c"]],
     ]  # fmt: skip
@@ -90,10 +90,10 @@ def test_sentences_are_left_out_joined_and_rearranged(
     assert nested(corpus) == documents
     short = [[s for s in document if len(s) <= most] for document in documents]
     assert nested(corpus.without_longer(most)) == [document for document in short if document]
-    found = nested(corpus.in_stretches(number))
-    assert [s for part in found for s in part] == flat
-    assert len(found) == min(number, len(flat))
-    assert max(map(len, found), default=0) - min(map(len, found), default=0) <= 1
+    result = nested(corpus.in_stretches(number))
+    assert [s for part in result for s in part] == flat
+    assert len(result) == min(number, len(flat))
+    assert max(map(len, result), default=0) - min(map(len, result), default=0) <= 1
     places = st.lists(st.integers(0, len(flat) - 1), max_size=4) if flat else st.just([])
     chosen = data.draw(st.lists(places, max_size=3))
     rearranged = corpus.rearranged([np.array(own, dtype=np.int64) for own in chosen])
@@ -115,8 +115,8 @@ def test_known_words_have_ids_of_their_own(words: list[bytes], others: list[byte
     vocabulary = Vocabulary(tuple(words))
     assert vocabulary.encode(words) == list(range(3, len(vocabulary)))
     back = dict(enumerate(words, start=3))
-    for own, i in zip(others, vocabulary.encode(others), strict=True):
-        assert back.get(i) == own if own in words else i == UNKNOWN
+    for other, i in zip(others, vocabulary.encode(others), strict=True):
+        assert back.get(i) == other if other in words else i == UNKNOWN
     assert vocabulary.decode(vocabulary.encode(words)) == words
 
 

@@ -71,18 +71,18 @@ def test_perplexity_is_the_sum_of_sentences_one_by_one(name: str, head: str | No
     nats = [float(nll.sum()) for nll in nll_one_by_one(model, corpus)]
     totals = [sum(nats[first:stop]) for first, stop in pairwise(corpus.documents.tolist())]
     for streams, length in ((1, 100), (1, 1), (2, 2), (32, 8)):
-        found = perplexity(model, corpus, per_document=True, streams=streams, length=length)
-        assert found.documents is not None
-        assert [own.nats for own in found.documents] == pytest.approx(totals, rel=1e-5)
-        assert found.nats == pytest.approx(sum(totals), rel=1e-5)
-        documents = found.documents
+        result = perplexity(model, corpus, per_document=True, streams=streams, length=length)
+        assert result.documents is not None
+        assert [document.nats for document in result.documents] == pytest.approx(totals, rel=1e-5)
+        assert result.nats == pytest.approx(sum(totals), rel=1e-5)
+        documents = result.documents
         expected = perplexity(model, corpus, streams=streams, length=length)
-        assert replace(found, documents=None) == expected
+        assert replace(result, documents=None) == expected
     for figure, values in (("sentences", [2, 3, 1]), ("tokens", [5, 8, 1]), ("oov", [1, 1, 0])):
-        assert [getattr(own, figure) for own in documents] == values
-    assert sum(own.word_nats for own in documents) == pytest.approx(found.word_nats)
+        assert [getattr(document, figure) for document in documents] == values
+    assert sum(document.word_nats for document in documents) == pytest.approx(result.word_nats)
     normalised = model.head.normalised
-    assert [own.log_z is None for own in (found, *documents)] == [normalised] * 4
+    assert [own.log_z is None for own in (result, *documents)] == [normalised] * 4
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
     assert not model.training
@@ -104,11 +104,11 @@ def test_a_word_of_many_pieces_may_be_too_improbable_for_a_perplexity() -> None:
     """e to the nats of its pieces together is no float: its tag has nats, and no perplexity."""
     model, corpus = blank(bias={5: -60.0}), encode([b"a " + b"c " * 20 + b"b", b"a b"], VOCABULARY)
     words = np.array([0, *[1] * 20, 2, 3, 4])  # a, a word of twenty pieces, b; a, b
-    found = perplexity(model, corpus, tags=Tags(np.array([0, 1, 0, 0, 0]), ["x", "y"], words)).tags
-    assert found is not None
-    assert (found["x"].tokens, found["y"].tokens) == (4, 1)
-    assert found["y"].nats > 1000
-    given = [{name for name in one.as_json() if "perplexity" in name} for one in found.values()]
+    result = perplexity(model, corpus, tags=Tags(np.array([0, 1, 0, 0, 0]), ["x", "y"], words)).tags
+    assert result is not None
+    assert (result["x"].tokens, result["y"].tokens) == (4, 1)
+    assert result["y"].nats > 1000
+    given = [{name for name in one.as_json() if "perplexity" in name} for one in result.values()]
     assert [len(names) for names in given] == [4, 0]
 
 

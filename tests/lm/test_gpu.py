@@ -47,7 +47,7 @@ def model_of(name: str, head: str | None = None, device: str = "cpu") -> Documen
 def text(documents: int = 8) -> Corpus:
     rng = np.random.default_rng(2)
     sizes = rng.integers(1, 9, (documents, 3))
-    return beside(Corpus.of([[rng.integers(3, V, n).tolist() for n in own] for own in sizes]))
+    return beside(Corpus.of([[rng.integers(3, V, n).tolist() for n in size] for size in sizes]))
 
 
 def lists(n: int = 3, k: int = 12) -> Candidates:
@@ -79,8 +79,8 @@ def scores(model: DocumentLM, backend: Backend) -> NDArray[np.float64]:
 def test_scores_are_those_of_the_cpu(name: str, head: str | None) -> None:
     """Within 1e-4 nats in float32; of a model that is moved, its tensors included."""
     expected = scores(model_of(name, head), Backend())
-    found = scores(model_of(name, head, DEVICE), Backend(DEVICE))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+    result = scores(model_of(name, head, DEVICE), Backend(DEVICE))
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-4)
 
 
 def trained(
@@ -131,8 +131,8 @@ def test_deterministic_scores_have_the_same_bits_twice_and_beside_others(name: s
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])
 def test_lower_precision_stays_near_full_precision(name: str, dtype: str, nats: float) -> None:
     model, matmul = model_of(name, device=DEVICE), torch.backends.cuda.matmul
-    expected, found = (scores(model, Backend(DEVICE, dtype=d)) for d in ("float32", dtype))
-    np.testing.assert_allclose(found, expected, atol=nats, rtol=0.02)
+    expected, result = (scores(model, Backend(DEVICE, dtype=d)) for d in ("float32", dtype))
+    np.testing.assert_allclose(result, expected, atol=nats, rtol=0.02)
     assert matmul.fp32_precision == "ieee"  # as before
 
 
@@ -163,8 +163,8 @@ def test_out_of_memory_ends_in_smaller_batches_and_the_same_scores(name: str, sc
         engine = ScoringEngine.of(model, backend)
         first = np.array([True, True])
         zero = model.order == 0
-        found = independent(engine, candidates) if zero else pairs(engine, candidates, first)
-        return np.concatenate(found, None), backend.shortages
+        result = independent(engine, candidates) if zero else pairs(engine, candidates, first)
+        return np.concatenate(result, None), backend.shortages
 
     one, shortages = scored(1 << 30)  # 4 GB of logits, as if no other process held any
     other, none = scored(FEWEST)
@@ -177,9 +177,9 @@ def kernel() -> Any:
     """The fused kernel of exponential sums, where the device is one that it is written for."""
     if not DEVICE.startswith("cuda") or torch.cuda.get_device_capability(DEVICE)[0] != 9:
         pytest.skip("needs a CUDA device of compute capability 9")
-    found = _kernel(torch.device(DEVICE))
-    assert found is not None  # Triton and a C compiler are there
-    return found
+    result = _kernel(torch.device(DEVICE))
+    assert result is not None  # Triton and a C compiler are there
+    return result
 
 
 def of_significant_bits(matrix: Tensor, bits: int) -> NDArray[np.float64]:
@@ -198,11 +198,11 @@ def test_the_fused_kernel_rounds(kernel: Any, rows: int, words: int, units: int,
         (torch.randn(n, units, generator=generator) * 2 / units**0.5).to(DEVICE)
         for n in (rows, words)
     )
-    found = kernel(features, weight, bits == 8)
+    result = kernel(features, weight, bits == 8)
     a, b = (of_significant_bits(matrix, bits) for matrix in (features, weight))
-    np.testing.assert_allclose(found.cpu(), np.exp(a @ b.T).sum(axis=1), rtol=2e-5)
+    np.testing.assert_allclose(result.cpu(), np.exp(a @ b.T).sum(axis=1), rtol=2e-5)
     some = kernel(features[rows // 3 :], weight, bits == 8)
-    torch.testing.assert_close(some, found[rows // 3 :], rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(some, result[rows // 3 :], rtol=1e-6, atol=0.0)
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])
@@ -230,8 +230,8 @@ def test_normalisers_of_many_rows_are_those_of_few_also_where_sums_overflow(
     features[7] *= 100
     backend = Backend(DEVICE, dtype=dtype)
     with backend.inference():
-        found = log_sums(features, weight, backend)
+        result = log_sums(features, weight, backend)
         few = torch.cat([log_sums(rows, weight, backend) for rows in torch.split(features, 1000)])
     assert calls == [len(features)]
-    assert found[7] > 88  # log of the largest float32
-    torch.testing.assert_close(found, few, atol=0.02 if dtype == "bfloat16" else 2e-3, rtol=1e-3)
+    assert result[7] > 88  # log of the largest float32
+    torch.testing.assert_close(result, few, atol=0.02 if dtype == "bfloat16" else 2e-3, rtol=1e-3)

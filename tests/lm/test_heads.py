@@ -129,7 +129,7 @@ def test_every_word_has_one_class_of_ranks_and_classes_are_about_the_root_of_v()
     for words in (3, 9, 10, 100, 1999):
         head = load(HEADS["classes"])(1, 1, nn.Embedding(words, 1), tied=True)
         members = [words_of_class(c) for c in range(len(head.sizes))]
-        parts = [torch.arange(words)[own].tolist() for own in members]
+        parts = [torch.arange(words)[member].tolist() for member in members]
         assert [word for own in parts for word in own] == list(range(words))
         assert all(math.isqrt(word) == c for c, own in enumerate(parts) for word in own)
         assert head.sizes == [len(part) for part in parts]
@@ -151,12 +151,12 @@ def test_one_product_with_all_words_has_the_loss_and_gradients_of_a_product_for_
     features = torch.randn(20, head.weight().shape[1], requires_grad=True)
     targets = torch.randperm(20)
     given, direction = (features, class_of(targets), targets), torch.randn(20)
-    found = []
+    result = []
     for loss in (head.within_by_rows, head.within_by_class):
         within = loss(*given)
         wanted = [features, head.weight(), head.bias]
-        found.append([within, *torch.autograd.grad(within @ direction, wanted)])
-    for own, expected in zip(*found, strict=True):
+        result.append([within, *torch.autograd.grad(within @ direction, wanted)])
+    for own, expected in zip(*result, strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -169,21 +169,21 @@ def test_the_loss_is_the_nll_and_the_penalty_of_log_z() -> None:
     truth = log_z - logits[range(6), targets] + ALPHA * log_z**2
     loss = head.loss(features, targets, None, torch.Generator())
     torch.testing.assert_close(loss.double(), truth, rtol=1e-5, atol=1e-5)
-    sampler, found = head.sampler(torch.arange(40), 10), []
+    sampler, result = head.sampler(torch.arange(40), 10), []
     for seed in range(400):
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.rand(40, generator=generator) < sampler.inclusion
         shares = logits.exp() * drawn / sampler.inclusion
         shares[range(6), targets] = logits.exp()[range(6), targets]
-        found.append(shares.sum(dim=1))
+        result.append(shares.sum(dim=1))
         if seed < 20:
             args = (features, head.weight(), head.bias, targets, generator.manual_seed(seed))
             nll = sampler.nll(*args)
             loss = head.loss(features, targets, sampler, generator.manual_seed(seed))
-            expected = nll + ALPHA * found[-1].log().square()
+            expected = nll + ALPHA * result[-1].log().square()
             torch.testing.assert_close(loss.double(), expected.double(), rtol=1e-4, atol=1e-5)
-    estimates = torch.stack(found)
-    error = 5 * estimates.std(dim=0) / math.sqrt(len(found))
+    estimates = torch.stack(result)
+    error = 5 * estimates.std(dim=0) / math.sqrt(len(result))
     assert bool(((estimates.mean(dim=0) - logits.exp().sum(dim=1)).abs() < error).all())
 
 
@@ -210,11 +210,11 @@ GOLDEN, MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1  # 2^64 / φ
 @given(word=st.integers(0, 10**6), size=st.integers(V, 10**7))
 def test_slots_are_those_of_the_definition(word: int, size: int) -> None:
     """The row of a word begins where it, multiplied modulo 2^64 and its halves xored, says."""
-    found = int(HashTable(V, size).first_slots(torch.tensor([word]))[0])
+    result = int(HashTable(V, size).first_slots(torch.tensor([word]))[0])
     mixed = (word + 1) * GOLDEN & MASK
     mixed ^= mixed >> 32
-    assert found == mixed % (1 << 62) % (size - V + 1)
-    assert 0 <= found <= size - V  # no row leaves the table
+    assert result == mixed % (1 << 62) % (size - V + 1)
+    assert 0 <= result <= size - V  # no row leaves the table
 
 
 def hashed_inputs(size: int) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -238,14 +238,14 @@ def test_hashed_gradients_are_right(size: int, chunk: int, monkeypatch: pytest.M
     rows = [sum(table[s : s + V] for s in own if s >= 0) for own in slots.tolist()]
     logits = features @ weight.T + bias + torch.stack(rows)  # type: ignore[arg-type]
     truth = -torch.log_softmax(logits, dim=1)[range(5), targets]
-    found = hashed_nll(features, slots, targets, HashedLogits(*trained[1:]))
-    torch.testing.assert_close(found, truth)
+    result = hashed_nll(features, slots, targets, HashedLogits(*trained[1:]))
+    torch.testing.assert_close(result, truth)
     direction = torch.tensor([1.0, -2.0, 0.5, 3.0, 0.25])
-    ours = torch.autograd.grad((direction * found).sum(), trained)
+    ours = torch.autograd.grad((direction * result).sum(), trained)
     theirs = torch.autograd.grad((direction * truth).sum(), trained)
     assert ours[3].is_sparse == (size == 10_000)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one.to_dense() if one.is_sparse else one, other)
+    for our, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our.to_dense() if our.is_sparse else our, other)
     if ours[3].is_sparse:
         read = {s + word for s in slots.flatten().tolist() if s >= 0 for word in range(V)}
         assert set(ours[3].coalesce().indices()[0].tolist()) == read

@@ -59,13 +59,13 @@ def test_scores_are_those_of_layers_with_the_adapter_beside_them(name: str, tmp_
     engine = CausalEngine(opened(folder, adapter), Backend())
     engine.check()
     context, lists = CausalContext((0, 44, 45)), [[40, 41, 42], [40, 50], [60, 61, 62, 63], [7]]
-    (found,) = engine.scores([(context, trees_of(Candidates.of([lists])))])
+    (result,) = engine.scores([(context, trees_of(Candidates.of([lists])))])
     plain = open_causal_model(folder)
-    base = [causal.obvious(plain, context.ids, one) for one in lists]
+    base = [causal.obvious(plain, context.ids, of_list) for of_list in lists]
     hooked = lora.hooked(plain.model, adapter, ADAPTERS[name][-1])
     truth = replace(plain, load=lambda: hooked)
-    expected = [causal.obvious(truth, context.ids, one) for one in lists]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    expected = [causal.obvious(truth, context.ids, of_list) for of_list in lists]
+    np.testing.assert_allclose(result, expected, atol=1e-4)
     assert np.abs(np.subtract(expected, base)).min() > 0.01
 
 
@@ -80,9 +80,9 @@ def test_a_sequence_to_sequence_model_takes_one_too(tmp_path: Path) -> None:
     pairs = [
         SourceAndTarget(model.source.around([source]), model.target.around([x])) for x in labels
     ]
-    (found,) = TranslationEngine(model, Backend()).scores([pairs])
+    (result,) = TranslationEngine(model, Backend()).scores([pairs])
     exact = lora.hooked(plain.model, adapter, dict.fromkeys(lora.MARIAN, 8 / 3))
-    for score, pair in zip(found, pairs, strict=True):
+    for score, pair in zip(result, pairs, strict=True):
         ids, own = torch.tensor([pair.source]), torch.tensor([pair.target])
         with torch.no_grad():
             loss = float(exact(input_ids=ids, labels=own).loss)
@@ -107,7 +107,7 @@ def test_the_digest_is_of_the_model_and_of_the_adapter(tmp_path: Path) -> None:
         lora.save(tmp_path / "b", lora.LLAMA, seed=1),
         lora.save(tmp_path / "c", lora.LLAMA, lora_alpha=9),
     ]
-    digests = [opened(folder, one).digest for one in adapters]
+    digests = [opened(folder, adapter).digest for adapter in adapters]
     assert len({plain, *digests}) == 4
     (tmp_path / "a" / "README.md").write_text("trained on a Monday")
     assert opened(folder, (tmp_path / "a").rename(tmp_path / "d")).digest == digests[0]
@@ -122,9 +122,9 @@ def tensors(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], obje
         from safetensors.torch import load, save
 
         path = lora.save(folder, lora.LLAMA) / "adapter_model.safetensors"
-        found = load(path.read_bytes())
-        change(found)
-        path.write_bytes(save(found))
+        result = load(path.read_bytes())
+        change(result)
+        path.write_bytes(save(result))
 
     return edit
 

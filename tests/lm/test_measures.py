@@ -31,9 +31,9 @@ def test_every_other_text_is_equally_likely_and_no_more_are_drawn_than_asked_for
     document, generator = [[3], [4], [3], [5]], rng(4)
     corpus = Corpus.of([document])
     drawn = (distinct_orders(corpus, 0, 1, generator) for _ in range(1100))
-    found = Counter(texts_of(document, orders)[0] for orders in drawn)
-    assert len(found) == 4 * 3 - 1
-    assert chisquare([*found.values()]).pvalue > 0.001
+    result = Counter(texts_of(document, orders)[0] for orders in drawn)
+    assert len(result) == 4 * 3 - 1
+    assert chisquare([*result.values()]).pvalue > 0.001
     for most in (1, 3, 11):
         own = texts_of(document, distinct_orders(corpus, 0, most, rng()))
         assert len(own) == len(set(own)) == most
@@ -56,9 +56,9 @@ def test_models_that_read_the_source_are_given_that_of_contexts_and_of_the_item(
         side = with_side(model, [*text, []]).side["source"]
         return [side.tokens[a:b].tolist() for a, b in pairwise(side.sentences.tolist())]
 
-    sources = [[source(text) for text in own] for own in CONTEXTS]
-    found = scores_in_contexts(engine, VARIANTS, CONTEXTS, sources)
-    for scores, variants, contexts in zip(found, VARIANTS, CONTEXTS, strict=True):
+    sources = [[source(text) for text in context] for context in CONTEXTS]
+    result = scores_in_contexts(engine, VARIANTS, CONTEXTS, sources)
+    for scores, variants, contexts in zip(result, VARIANTS, CONTEXTS, strict=True):
         for row, text in zip(scores, contexts, strict=True):
             truth = [last_score(model, [*text, words]) for words in variants]
             assert row.tolist() == pytest.approx(truth, abs=2e-5)
@@ -78,8 +78,8 @@ def test_probabilities_of_relations_are_at_the_optimum(monkeypatch: pytest.Monke
     weight, bias = (torch.randn(n, 2, generator=generator) for n in (SLOTS, 1))
     slots = features(*PAIRS[1])
     logits = bias[0] + weight[slots].sum(0) / len(slots) ** 0.5
-    found = RelationClassifier((b"a", b"b"), weight, bias[0]).log_probs(PAIRS)[1]
-    torch.testing.assert_close(found, logits - logits.logsumexp(0))
+    result = RelationClassifier((b"a", b"b"), weight, bias[0]).log_probs(PAIRS)[1]
+    torch.testing.assert_close(result, logits - logits.logsumexp(0))
     assert features(*PAIRS[0]).tolist() == features(*PAIRS[2]).tolist()  # case does not count
     assert features(*PAIRS[0]).tolist() != features(*PAIRS[0][::-1]).tolist()
     assert len(features([], [])) > 0

@@ -52,8 +52,8 @@ def table(
     counts: NGramCounts, vocabulary: Vocabulary, n: int, *, of_contexts: bool
 ) -> Counter[Words]:
     """The counts of order n that are not 0; those that smoothing is estimated from, or all."""
-    found = (counts.continuations() if of_contexts else counts.counts)[n - 1]
-    nodes = enumerate(found.tolist(), counts.ngrams.levels[n])
+    result = (counts.continuations() if of_contexts else counts.counts)[n - 1]
+    nodes = enumerate(result.tolist(), counts.ngrams.levels[n])
     return +Counter({names(counts.ngrams, vocabulary, node): count for node, count in nodes})
 
 
@@ -154,8 +154,8 @@ LMPLZ = {
 def test_words_and_sentences_have_the_scores_that_kenlm_gives_them() -> None:
     for sentence, expected in PRUNED.items():
         assert log10_of_words(golden("pruned.arpa"), sentence) == pytest.approx(expected, abs=1e-6)
-    found = scores(golden("lmplz.arpa"), [*LMPLZ]).sum(axis=1) / np.log(10)
-    assert found == pytest.approx([*LMPLZ.values()], abs=5e-6)  # KenLM adds float32s
+    result = scores(golden("lmplz.arpa"), [*LMPLZ]).sum(axis=1) / np.log(10)
+    assert result == pytest.approx([*LMPLZ.values()], abs=5e-6)  # KenLM adds float32s
     pruned = golden("pruned.arpa")
     assert (pruned.unknown_share, pruned.log10_probs[1 + UNKNOWN]) == (0, -100)
 

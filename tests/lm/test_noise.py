@@ -47,16 +47,16 @@ def test_words_are_corrupted_at_given_rates(kind: str, monkeypatch: pytest.Monke
     """A long sentence of distinct words, corrupted in one way only."""
     for other in {"DROPPED", "REPLACED", "SWAPPED"} - {kind}:
         monkeypatch.setattr(f"lm.reading.{other}", 0.0)
-    found = np.array(sentences(copies(counting(WORDS, WORDS)).text)[1])
+    result = np.array(sentences(copies(counting(WORDS, WORDS)).text)[1])
     if kind == "DROPPED":
-        assert (np.diff(found) > 0).all()
-        assert rate(WORDS - len(found), DROPPED, WORDS)
+        assert (np.diff(result) > 0).all()
+        assert rate(WORDS - len(result), DROPPED, WORDS)
     elif kind == "REPLACED":
-        assert rate(int((found != np.arange(WORDS)).sum()), REPLACED, WORDS)
+        assert rate(int((result != np.arange(WORDS)).sum()), REPLACED, WORDS)
     else:  # a word goes behind its right neighbour if that one does not go behind its own
-        assert sorted(found.tolist()) == list(range(WORDS))
-        assert set((found - np.arange(WORDS)).tolist()) == {-1, 0, 1}
-        assert rate(int((np.diff(found) < 0).sum()), SWAPPED * (1 - SWAPPED), WORDS)
+        assert sorted(result.tolist()) == list(range(WORDS))
+        assert set((result - np.arange(WORDS)).tolist()) == {-1, 0, 1}
+        assert rate(int((np.diff(result) < 0).sum()), SWAPPED * (1 - SWAPPED), WORDS)
         text = counting(WORDS, 4)  # and never into another sentence
         own = sentences(copies(text).text)[text.n_sentences :]
         assert [sorted(sentence) for sentence in own] == sentences(text) != own

@@ -48,8 +48,8 @@ def test_with_every_word_sampled_the_loss_is_exact_and_with_none_it_is_zero() ->
     features, weight, bias = model()
     truth = torch.nn.functional.cross_entropy(features @ weight.T + bias, TARGETS, reduction="none")
     proposal = Proposal.from_counts(torch.arange(V), V)
-    found = proposal.nll(features, weight, bias, TARGETS, generator())
-    torch.testing.assert_close(found, truth)
+    result = proposal.nll(features, weight, bias, TARGETS, generator())
+    torch.testing.assert_close(result, truth)
     torch.testing.assert_close(exact_nll(features, weight, bias, TARGETS), truth)
     features.requires_grad_()
     none = Proposal(torch.full((V,), 1e-9)).nll(features, weight, bias, TARGETS, generator())
@@ -79,12 +79,12 @@ def test_the_loss_is_that_of_its_noise_words_one_by_one(seed: int) -> None:
     deltas = (features @ weight.T + bias).double() - (3 * EXPECTED).log()
     softplus = torch.nn.functional.softplus
     truth = softplus(-deltas[range(5), TARGETS]) + softplus(deltas[:, drawn]).sum(dim=1)
-    found = noise.loss(features, weight, bias, TARGETS, generator(seed))
-    torch.testing.assert_close(found.double(), truth, rtol=1e-5, atol=1e-6)
+    result = noise.loss(features, weight, bias, TARGETS, generator(seed))
+    torch.testing.assert_close(result.double(), truth, rtol=1e-5, atol=1e-6)
     rare = NoiseDistribution(torch.full((V,), 1e-9))  # none is drawn
     deltas = (features @ weight.T + bias)[range(5), TARGETS] + math.log(1e9)
-    found = rare.loss(features, weight, bias, TARGETS, generator(seed))
-    torch.testing.assert_close(found, softplus(-deltas), rtol=1e-4, atol=0)
+    result = rare.loss(features, weight, bias, TARGETS, generator(seed))
+    torch.testing.assert_close(result, softplus(-deltas), rtol=1e-4, atol=0)
 
 
 def test_words_are_expected_k_times_their_share_of_the_text() -> None:
@@ -117,19 +117,19 @@ def test_the_expected_gradient_is_the_closed_form(samples: int) -> None:
     truth = torch.rand(V, generator=own).double().softmax(0)
     scores, noise = torch.randn(V, generator=own).double(), noise_of(samples)
     p, kq = scores.exp(), noise.expected.double()
-    found = every_word(noise, scores, truth)
-    torch.testing.assert_close(found, (p - truth) * kq / (p + kq), rtol=1e-5, atol=1e-6)
+    result = every_word(noise, scores, truth)
+    torch.testing.assert_close(result, (p - truth) * kq / (p + kq), rtol=1e-5, atol=1e-6)
     assert float(every_word(noise, truth.log(), truth).abs().max()) < 1e-6
     if samples == 10**8:
-        torch.testing.assert_close(found, p - truth, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(result, p - truth, rtol=1e-4, atol=1e-5)
 
 
 def test_large_scores_neither_overflow_nor_lose_their_gradient() -> None:
     shifts = torch.tensor([300.0, -300.0], requires_grad=True)
     positive = torch.tensor([-200.0, 200.0], requires_grad=True)
-    found = contrast(torch.zeros(2, 1), torch.zeros(2, 1), shifts, positive, torch.ones(2))
-    assert found.tolist() == [500.0, 300.0]
-    gradients = torch.autograd.grad(found.sum(), [shifts, positive])
+    result = contrast(torch.zeros(2, 1), torch.zeros(2, 1), shifts, positive, torch.ones(2))
+    assert result.tolist() == [500.0, 300.0]
+    gradients = torch.autograd.grad(result.sum(), [shifts, positive])
     assert [gradient.tolist() for gradient in gradients] == [[2.0, 0.0], [-1.0, 0.0]]
 
 
@@ -145,5 +145,5 @@ def test_nce_begins_where_logits_of_zero_are_uniform_probabilities() -> None:
     bias = torch.full((V,), -math.log(V))
     expected = noise.loss(features, plain.weight(), bias, TARGETS, generator())
     for head in (plain, own):
-        found = OBJECTIVES["nce"].create(head, counts, 30)(features, TARGETS, generator())
-        torch.testing.assert_close(found, expected)
+        result = OBJECTIVES["nce"].create(head, counts, 30)(features, TARGETS, generator())
+        torch.testing.assert_close(result, expected)

@@ -136,10 +136,10 @@ def test_rates_follow_their_schedules() -> None:
     def rate(name: str, n: int, share: float, halvings: int = 0) -> float:
         return SCHEDULES[name](0.2, Position(n, 1000, share, halvings))
 
-    found = [rate("annealed", n, n / 1000) for n in range(1000)]
-    assert found.index(max(found)) == 20
-    assert found[9] == pytest.approx(0.2 * 10 / 21 * (1 - 0.009))
-    assert (found[500], found[-1]) == pytest.approx((0.1, 0.2 * 1e-3))
+    result = [rate("annealed", n, n / 1000) for n in range(1000)]
+    assert result.index(max(result)) == 20
+    assert result[9] == pytest.approx(0.2 * 10 / 21 * (1 - 0.009))
+    assert (result[500], result[-1]) == pytest.approx((0.1, 0.2 * 1e-3))
     assert rate("annealed", 500, 0.75) == pytest.approx(0.05)
     assert {rate("constant", n, n / 1000) for n in (0, 500, 999)} == {0.2}
     assert [rate("halving", 5, 0.005, n) for n in range(3)] == [0.2, 0.1, 0.05]
@@ -171,14 +171,14 @@ def test_glorot_bounds_follow_the_shapes_of_single_matrices_and_vectors() -> Non
 
 
 def test_initial_weights_are_a_function_of_the_seed_and_stay_tied() -> None:
-    found = list[Tensor]()
+    result = list[Tensor]()
     for seed in (3, 3, 4):
-        model = model_of(tied=True, seed=len(found))
+        model = model_of(tied=True, seed=len(result))
         torch.rand(seed)
         INITIALISATIONS["glorot"](model, seed)
-        found.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+        result.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
         assert model.head.weight() is model.embedding.weight
-    assert [torch.equal(found[0], other) for other in found[1:]] == [True, False]
+    assert [torch.equal(result[0], other) for other in result[1:]] == [True, False]
     own = model_of()
     INITIALISATIONS["own"](own, 3)
     assert all(torch.equal(own.state_dict()[n], t) for n, t in model_of().state_dict().items())

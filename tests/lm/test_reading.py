@@ -28,7 +28,7 @@ def corpus() -> Corpus:
     """Documents of 4, 1, 6, 2 and 3 sentences with side information."""
     rng = np.random.default_rng(0)
     sizes = [rng.integers(1, 6, size=n) for n in (4, 1, 6, 2, 3)]
-    return beside(Corpus.of([[rng.integers(3, V, n).tolist() for n in own] for own in sizes]))
+    return beside(Corpus.of([[rng.integers(3, V, n).tolist() for n in size] for size in sizes]))
 
 
 def sentences_of(text: Corpus) -> list[list[int]]:
@@ -108,8 +108,8 @@ def test_corrupted_copies_take_the_place_of_sentences_in_contexts_alone(name: st
         Recorded.left.clear()
         corruption = Recorded(share, np.random.default_rng(7))
         noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
-        found = walked(model, text, 1, length, noise)
-        check_equal(found, by_hand(model, text, Recorded.left or sentences_of(text)))
+        result = walked(model, text, 1, length, noise)
+        check_equal(result, by_hand(model, text, Recorded.left or sentences_of(text)))
         assert (Recorded.left == []) == (model.order == 0)
 
 

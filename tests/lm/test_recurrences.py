@@ -44,11 +44,11 @@ def test_unrolled_states_and_gradients_are_those_of_single_steps(
         return [states, *torch.autograd.grad(loss, [data, first, *cell.parameters()])]
 
     def by_steps(cell: Any, words: Tensor, state: Any, sizes: Any) -> tuple[Tensor, ...]:
-        found = []
+        result = []
         for own in torch.split(words, sizes):
             state = cell.step(own, tuple(tensor[: len(own)] for tensor in state))
-            found.append(state)
-        return tuple(map(torch.cat, zip(*found, strict=True)))
+            result.append(state)
+        return tuple(map(torch.cat, zip(*result, strict=True)))
 
     for unrolled, expected in zip(run(kind.unroll), run(by_steps), strict=True):
         torch.testing.assert_close(unrolled, expected, atol=1e-5, rtol=1e-4)
@@ -76,11 +76,11 @@ def test_the_loops_around_kernels_of_cuda_are_equal(monkeypatch: pytest.MonkeyPa
     sizes = (5, 4, 3, 3, 1, 1)
     shapes = (sum(sizes), 16), (5, 4), (5, 4), (16, 4)
     given = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    direction, found = torch.randn(2, sum(sizes), 4), []
+    direction, result = torch.randn(2, sum(sizes), 4), []
     for layer, more in ((gated._fused_layer, ()), (gated._layer, (None,))):
         states = torch.stack(layer(*given, *more, sizes))
-        found.append([states, *torch.autograd.grad((states * direction).sum(), given)])
-    for own, expected in zip(*found, strict=True):
+        result.append([states, *torch.autograd.grad((states * direction).sum(), given)])
+    for own, expected in zip(*result, strict=True):
         torch.testing.assert_close(own, expected, atol=1e-5, rtol=1e-4)
 
 

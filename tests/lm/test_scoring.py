@@ -106,21 +106,21 @@ def test_nodes_are_distinct_prefixes_level_by_level(lists: Lists, seed: int) -> 
     roots = np.repeat(np.arange(len(lists)), [len(k_best) for k_best in lists])
     forest = build(Candidates.of(lists), np.arange(len(roots)), roots, len(lists))
     written = [(t, tuple(words)) for t, k_best in enumerate(lists) for words in k_best]
-    found = [prefix(forest, node) for node in range(len(forest))]
+    result = [prefix(forest, node) for node in range(len(forest))]
     expected = {(t, words[:n]) for t, words in written for n in range(len(words) + 1)}
-    assert sorted(found) == sorted(expected | {(t, ()) for t in range(len(lists))})
-    assert [found[end] for end in forest.end] == written
-    assert forest.root.tolist() == [t for t, _ in found]
+    assert sorted(result) == sorted(expected | {(t, ()) for t in range(len(lists))})
+    assert [result[end] for end in forest.end] == written
+    assert forest.root.tolist() == [t for t, _ in result]
     assert forest.token[: len(lists)].tolist() == [START] * len(lists)
     assert (forest.levels[:2], forest.levels[-1]) == ((0, len(lists)), len(forest))
     for depth, (start, stop) in enumerate(zip(forest.levels, forest.levels[1:], strict=False)):
-        assert {len(words) for _, words in found[start:stop]} == {depth}
+        assert {len(words) for _, words in result[start:stop]} == {depth}
         assert (np.diff(forest.parent[start:stop]) >= 0).all()
     rng, n = np.random.default_rng(seed), len(lists)
     into, leave = (-rng.exponential(size=(size, 3)) for size in (len(forest) - n, len(forest)))
     leave[0] = -np.inf
     sums = forest.sums(torch.from_numpy(into.copy()), torch.from_numpy(leave.copy()))
-    place = {own: node for node, own in enumerate(found)}
+    place = {own: node for node, own in enumerate(result)}
     truth = [
         sum((into[place[t, w[:i]] - n] for i in range(1, len(w) + 1)), leave[place[t, w]])
         for t, w in written

@@ -16,7 +16,7 @@ TARGETS = ["it gives light", "it gives", "", "it reads", "it gives light at nigh
 
 def opened(folder: Path, kind: str) -> TranslationModel:
     languages = seq2seq.LANGUAGES[kind].split(",")[1:]
-    given: dict[str, Any] = dict(one.split("=") for one in languages)
+    given: dict[str, Any] = dict(language.split("=") for language in languages)
     given.pop("prefix", None)
     return open_translation_model(folder, **given)
 
@@ -47,14 +47,14 @@ def test_scores_are_the_loss_of_the_model(
     languages = seq2seq.LANGUAGES[kind].replace(",prefix=put into English:", "")
     requests = [pairs(model, source, TARGETS) for source in SOURCES]
     requests += [pairs(model, source, TARGETS[:1]) for source in TARGETS]  # a translation of each
-    found = engine.scores(requests)
-    for source, scores in zip(SOURCES, found[:3], strict=True):
-        truth = [seq2seq.log_p(folder, languages, [source], [one]) for one in TARGETS]
+    result = engine.scores(requests)
+    for source, scores in zip(SOURCES, result[:3], strict=True):
+        truth = [seq2seq.log_p(folder, languages, [source], [target]) for target in TARGETS]
         np.testing.assert_allclose(scores, truth, atol=1e-4)
-    truth = [seq2seq.log_p(folder, languages, [one], TARGETS[:1]) for one in TARGETS]
-    np.testing.assert_allclose(np.concatenate(found[3:]), truth, atol=1e-4)
-    assert engine.counts.tokens == sum(len(one.target) for own in requests for one in own)
+    truth = [seq2seq.log_p(folder, languages, [target], TARGETS[:1]) for target in TARGETS]
+    np.testing.assert_allclose(np.concatenate(result[3:]), truth, atol=1e-4)
+    assert engine.counts.tokens == sum(len(one.target) for request in requests for one in request)
     assert engine.counts.nodes < engine.counts.tokens
     monkeypatch.setattr("lm.seq2seq.STORED", 0)  # lists may be parted
     again = TranslationEngine(model, Backend()).scores(requests)
-    np.testing.assert_allclose(np.concatenate(again), np.concatenate(found), atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(again), np.concatenate(result), atol=1e-5)

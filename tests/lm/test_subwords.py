@@ -66,11 +66,11 @@ def test_any_text_has_pieces_that_make_it_up(kind: str, lines: list[list[str]]) 
     expected = [text if not text.isspace() else "▁".encode() for text in texts]
     assert [vocabulary.line(row) for row in rows] == expected
     words, corpus = intern(texts)
-    found = renumber(corpus, words, vocabulary)
-    assert found.tokens.tolist() == tokens.tolist() or any(text.isspace() for text in texts)
-    if found.words is not None and not any(text.isspace() for text in texts):
-        assert found.words.tolist() == [*map(len, lines)]
-        assert found.take(np.arange(len(rows))).tokens.tolist() == tokens.tolist()
+    result = renumber(corpus, words, vocabulary)
+    assert result.tokens.tolist() == tokens.tolist() or any(text.isspace() for text in texts)
+    if result.words is not None and not any(text.isspace() for text in texts):
+        assert result.words.tolist() == [*map(len, lines)]
+        assert result.take(np.arange(len(rows))).tokens.tolist() == tokens.tolist()
 
 
 @given(st.text("abc", max_size=6))
@@ -82,9 +82,9 @@ def test_unigram_segmentation_has_the_largest_sum_of_all(word: str) -> None:
             parts = [text[a:b] for a, b in pairwise([0, *cuts, len(text)])]
             if all(part in SCORES or len(part) == 1 for part in parts):
                 sums.append(sum(SCORES.get(part, unknown) for part in parts))
-    found = SEGMENTATIONS["unigram"](text, OF_SCORES)
-    assert "".join(found) == text
-    assert sum(SCORES.get(part, unknown) for part in found) == pytest.approx(max(sums))
+    result = SEGMENTATIONS["unigram"](text, OF_SCORES)
+    assert "".join(result) == text
+    assert sum(SCORES.get(part, unknown) for part in result) == pytest.approx(max(sums))
 
 
 @given(st.text("abcé", max_size=12))
@@ -102,13 +102,13 @@ def test_byte_pairs_are_merged_one_by_one_the_largest_score_first(word: str) -> 
 @kinds
 def test_pieces_are_learnt_of_a_text_and_lie_in_a_folder_as_json(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
-    found = learn(kind, 269, TEXT)
-    assert len(found) == 269 + len(SPECIAL)
-    assert found.encode([b"<unk>", b"</s>"]) == [UNKNOWN] * 2
-    assert found.line(found.encode([b"it", b"<unk>", b"is"])) == b"it <unk> is"
-    assert found.line(found.encode([b"lamp", "ünheard".encode()])) == "lamp ünheard".encode()
-    digest = write_vocabulary(tmp_path, found)
-    assert read_vocabulary(tmp_path / "config.json", digest, len(found), 9999) == found
+    result = learn(kind, 269, TEXT)
+    assert len(result) == 269 + len(SPECIAL)
+    assert result.encode([b"<unk>", b"</s>"]) == [UNKNOWN] * 2
+    assert result.line(result.encode([b"it", b"<unk>", b"is"])) == b"it <unk> is"
+    assert result.line(result.encode([b"lamp", "ünheard".encode()])) == "lamp ünheard".encode()
+    digest = write_vocabulary(tmp_path, result)
+    assert read_vocabulary(tmp_path / "config.json", digest, len(result), 9999) == result
     with pytest.raises(ModelError, match="expected a vocabulary of 9"):
         read_vocabulary(tmp_path / "config.json", digest, 9, 9999)
     with pytest.raises(SubwordError, match=r"characters .* choose 26[0-9] or more"):
@@ -158,10 +158,10 @@ def model_file(
 
 @kinds
 def test_pieces_of_a_file_of_sentencepiece(kind: str) -> None:
-    found = read_pieces(model_file(1 + (kind == "bpe")), {})
-    assert found == made(kind, normalisation="nfkc")
+    result = read_pieces(model_file(1 + (kind == "bpe")), {})
+    assert result == made(kind, normalisation="nfkc")
     fullwidth = "ａb\u00a0a".encode()  # NFKC: "ab a"
-    assert found.pieces(fullwidth) == found.encode([b"ab", b"a"])
+    assert result.pieces(fullwidth) == result.encode([b"ab", b"a"])
 
 
 @pytest.mark.parametrize(("raw", "message"), [
@@ -207,10 +207,10 @@ def test_an_arpa_file_of_pieces_has_them_above_the_data() -> None:
     counts = count_ngrams(corpus, len(vocabulary), 2)
     model, _ = KneserNey(FALLBACK).estimate(counts, vocabulary)
     lines = b"".join(arpa(model)).split(b"\n")
-    found = read_arpa(lines)
-    assert {*found.vocabulary.words} == {*vocabulary.words}
+    result = read_arpa(lines)
+    assert {*result.vocabulary.words} == {*vocabulary.words}
     text = b"ab unheard \xc3\xa9\nb\n"
-    own, theirs = (m.scores(*m.vocabulary.encode_lines(text)) for m in (model, found))
+    own, theirs = (m.scores(*m.vocabulary.encode_lines(text)) for m in (model, result))
     assert own == pytest.approx(theirs)
     assert not own[:, 2].any()  # of unknown words
     for line in (PIECES + b"{}", PIECES + b"[", lines[0].replace(b'"ba"', b'"bc"')):
@@ -242,10 +242,10 @@ def test_every_model_learns_pieces_and_scores_a_document_as_its_single_sentences
     if not model.causal:  # sentences are given later ones
         assert np.isfinite(perplexity(model, corpus).nats)
         return
-    found = perplexity(model.eval(), corpus)
+    result = perplexity(model.eval(), corpus)
     total = sum(float(nll.double().sum()) for nll in nll_one_by_one(model, corpus))
-    assert found.nats == pytest.approx(total, rel=1e-5)
-    assert found.words == int(sum(len(line.split()) for line in SPOKEN))
+    assert result.nats == pytest.approx(total, rel=1e-5)
+    assert result.words == int(sum(len(line.split()) for line in SPOKEN))
 
 
 def test_kneser_ney_of_pieces_scores_a_text_as_its_single_sentences() -> None:

@@ -150,13 +150,13 @@ def clipped(found: dict[str, Tensor], norm: float) -> dict[str, Tensor]:
 def test_an_update_is_of_the_loss_of_a_segment_clipped(name: str, changes: dict[str, Any]) -> None:
     trainer = trainer_of(name, **changes)
     settings = trainer.settings
-    before, found = weights(trainer), gradients(trainer)
+    before, result = weights(trainer), gradients(trainer)
     next(trainer.run())
     apart = settings.levels == "separate"
     groups = [
-        {n: g for n, g in found.items() if n.startswith(UPPER) == own} for own in (True, False)
+        {n: g for n, g in result.items() if n.startswith(UPPER) == own} for own in (True, False)
     ]
-    for group in groups if apart else [found]:
+    for group in groups if apart else [result]:
         assert not settings.clip or math.hypot(*(float(g.norm()) for g in group.values())) > 0.5
         for place, g in (clipped(group, settings.clip) if settings.clip else group).items():
             moved = before[place] - trainer.model.get_parameter(place).detach()
@@ -342,9 +342,9 @@ class Threads(Processes):
     def gather(self, value: Any) -> list[Any]:
         self.values[self.rank] = value
         self.barrier.wait(60)
-        found = list(self.values)
+        result = list(self.values)
         self.barrier.wait(60)
-        return found
+        return result
 
     def add(self, tensor: Tensor) -> None:
         tensor.copy_(sum(self.gather(tensor.clone())))

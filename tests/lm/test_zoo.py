@@ -72,8 +72,8 @@ def test_models_have_as_many_parameters_as_their_formula_says(name: str) -> None
     python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", python)
     for V, K, H, A in ((3, 1, 1, 1), (40, 5, 7, 3)):
         sizes = {"C": isqrt(V - 1) + 1, "S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
-        found = eval(python, {"V": V, "K": K, "H": H, "A": A, **sizes})
-        assert counted(name, V, K, H, A) == found
+        result = eval(python, {"V": V, "K": K, "H": H, "A": A, **sizes})
+        assert counted(name, V, K, H, A) == result
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_models_without_memory_have_shapes_on_no_device() -> None:
 
 def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
     for number in (1, 4, 100):
-        found = ZOO[f"rlm-bow-lf-{number}"]
-        assert found.context == ContextWindow("lm.contexts.bags:WordFrequencies", number)
-        assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == found.order == number
+        result = ZOO[f"rlm-bow-lf-{number}"]
+        assert result.context == ContextWindow("lm.contexts.bags:WordFrequencies", number)
+        assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == result.order == number
     for end in ("0", "04", "101", "-1", "1.0", "\N{FULLWIDTH DIGIT FOUR}", "N", ""):
         assert f"rlm-bow-lf-{end}" not in ZOO
         with pytest.raises(KeyError, match="rlm-bow-lf"):

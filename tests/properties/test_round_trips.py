@@ -33,15 +33,15 @@ of_equal_length = st.integers(1, 3).flatmap(
 
 
 def rows(sentences: list[Sentence]) -> list[tuple[int, str, float, float]]:
-    return [(t, *candidate) for t, own in enumerate(sentences) for candidate in own]
+    return [(t, *candidate) for t, sentence in enumerate(sentences) for candidate in sentence]
 
 
 def jsonl(sentences: list[Sentence]) -> str:
-    found = [
-        [{"text": x, "score": a, "features": {"A": a, "B": b}} for x, a, b in own]
-        for own in sentences
+    result = [
+        [{"text": x, "score": a, "features": {"A": a, "B": b}} for x, a, b in sentence]
+        for sentence in sentences
     ]
-    return "".join(json.dumps({"candidates": own}) + "\n" for own in found)
+    return "".join(json.dumps({"candidates": own}) + "\n" for own in result)
 
 
 def fairseq(sentences: list[Sentence]) -> str:
@@ -53,21 +53,21 @@ def sockeye(sentences: list[Sentence]) -> str:
     return "".join(
         json.dumps({
             "sentence_id": t,
-            "translation": own[0][0],
-            "translations": [x for x, _, _ in own],
-            "scores": [[-a, -b] for _, a, b in own],
+            "translation": sentence[0][0],
+            "translations": [x for x, _, _ in sentence],
+            "scores": [[-a, -b] for _, a, b in sentence],
         })
         + "\n"
-        for t, own in enumerate(sentences)
+        for t, sentence in enumerate(sentences)
     )  # fmt: skip
 
 
 def mlm(sentences: list[Sentence]) -> str:
-    found = {
-        f"u{t}": {f"hyp_{k}": {"score": a, "text": x} for k, (x, a, _) in enumerate(own, 1)}
-        for t, own in enumerate(sentences)
+    result = {
+        f"u{t}": {f"hyp_{k}": {"score": a, "text": x} for k, (x, a, _) in enumerate(sentence, 1)}
+        for t, sentence in enumerate(sentences)
     }
-    return json.dumps(found)
+    return json.dumps(result)
 
 
 def named(form: str, between: str) -> Callable[[list[Sentence]], str]:
@@ -107,11 +107,11 @@ def test_a_list_comes_back_as_json(name: str, sentences: list[Sentence], world: 
     write, options, names, factor, has_total = WRITERS[name]
     content = write(sentences)
     world.write("list", content)
-    found = converted(world, options)
+    result = converted(world, options)
     expected = [[x or ("x" if name == "tabs" else "") for x, _, _ in own] for own in sentences]
-    assert [[one["text"] for one in own] for own in found] == expected
+    assert [[one["text"] for one in own] for own in result] == expected
     for one, (_, _, a, b) in zip(
-        (one for own in found for one in own), rows(sentences), strict=True
+        (one for own in result for one in own), rows(sentences), strict=True
     ):
         values = dict(zip(names, (a * factor, b * factor), strict=False))
         assert one.get("features", {}) == values
@@ -125,10 +125,10 @@ def test_a_flat_list_comes_back_with_its_scores(sentences: list[Sentence], world
     world.write("scores", [f"{a!r}\t{b!r}" for _, _, a, b in rows(sentences)])
     k = len(sentences[0])
     for name in ("flat", "portage"):
-        found = converted(world, f"--kbest-format {name}:{k} --kbest-scores scores")
+        result = converted(world, f"--kbest-format {name}:{k} --kbest-scores scores")
         assert [
             [(one["text"], one["features"]["F0"], one["features"]["F1"]) for one in own]
-            for own in found
+            for own in result
         ] == sentences
 
 
@@ -267,9 +267,9 @@ def test_weights_come_back_from_every_format(
         kbest = (
             kbest if kbest and (name == "kbmira" or any(len(w) > 1 for w in dense.values())) else ""
         )
-        found = world.ok(f"weights new.{name} --to json -q {kbest}").json
-        assert (found["weights"], found["sparse"]) == (dense, sparse), name
-        assert found["alpha"] == (alpha if name in ("json", "ini") else None)
+        result = world.ok(f"weights new.{name} --to json -q {kbest}").json
+        assert (result["weights"], result["sparse"]) == (dense, sparse), name
+        assert result["alpha"] == (alpha if name in ("json", "ini") else None)
 
 
 noise = st.lists(
@@ -298,9 +298,9 @@ def test_weights_written_into_a_moses_ini_come_back_and_the_rest_stays(
     world.write("moses.ini", lines)
     world.write("w.json", given_json(dense, sparse))
     world.ok("weights w.json --to moses-ini --base moses.ini --out new.ini -q")
-    found = world.ok("weights new.ini --to json -q").json
-    assert found["weights"] == dense | {name: [value] for name, value in others.items()}
-    assert found["sparse"] == sparse
+    result = world.ok("weights new.ini --to json -q").json
+    assert result["weights"] == dense | {name: [value] for name, value in others.items()}
+    assert result["sparse"] == sparse
     untouched = [line for line in lines if line not in old]
     new = [line for line in world.lines("new.ini") if line in untouched]
     assert new[: len(untouched)] == untouched

@@ -15,8 +15,8 @@ from support.world import run as rerank
 def program(words: list[str], **options: Any) -> Any:
     """In place of `subprocess.run` of `python -m rerank`."""
     assert words[:3] == [sys.executable, "-m", "rerank"]
-    found = rerank(words[3:], b"", {})
-    return SimpleNamespace(returncode=found.exit, stdout=found.out, stderr=found.err)
+    result = rerank(words[3:], b"", {})
+    return SimpleNamespace(returncode=result.exit, stdout=result.out, stderr=result.err)
 
 
 @pytest.fixture

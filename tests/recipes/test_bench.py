@@ -21,12 +21,12 @@ VOCABULARY = 40
 def lists(seed: int) -> list[list[list[int]]]:
     """Lists of two documents: shared prefixes, an empty candidate, and one that is there twice."""
     rng = np.random.default_rng(seed)
-    found = []
+    result = []
     for k in (9, 12, 5, 7):
         first = rng.integers(3, VOCABULARY, 6).tolist()
         ends = [rng.integers(3, VOCABULARY, n).tolist() for n in rng.integers(0, 4, k)]
-        found.append([first[: 6 - len(end)] + end for end in ends] + [[], first, first])
-    return found
+        result.append([first[: 6 - len(end)] + end for end in ends] + [[], first, first])
+    return result
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_every_script_has_the_scores_of_the_obvious_one(
     obvious = import_module("obvious").ContextLM.of(model)
     task = tasks.TASKS[name]
     truth = task.peers["script"].scores(obvious, data, None)
-    found = {n: p.scores(p.ready(obvious), data, None) for n, p in task.peers.items()}
-    found["ours"] = task.ours(ScoringEngine.of(model), data)
-    for scores in found.values():
+    result = {n: p.scores(p.ready(obvious), data, None) for n, p in task.peers.items()}
+    result["ours"] = task.ours(ScoringEngine.of(model), data)
+    for scores in result.values():
         for own, expected in zip(scores, truth, strict=True):
             np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-4)
     for peer in task.peers.values() if name == "codclm" else ():
@@ -71,13 +71,13 @@ def test_attention_in_plain_pytorch_scores_the_same(monkeypatch: pytest.MonkeyPa
     sources = [[3, 4, 5, 8], [], [7], [6, 6, 3]]
     data = import_module("lists").Set("", lists(5), [True, False, True, False], sources)
     task = tasks.TASKS["attention"]
-    found = task.ours(ScoringEngine.of(model), data)
+    result = task.ours(ScoringEngine.of(model), data)
     for own, expected in zip(
-        found, task.peers["good"].scores(task.script(model), data, None), strict=True
+        result, task.peers["good"].scores(task.script(model), data, None), strict=True
     ):
         np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-4)
     data.sources.reverse()
-    for own, other in zip(found, task.ours(ScoringEngine.of(model), data), strict=True):
+    for own, other in zip(result, task.ours(ScoringEngine.of(model), data), strict=True):
         assert np.abs(own - other).max() > 0.01
 
 
@@ -85,8 +85,8 @@ def test_causal_models_are_compared_with_float64(world: World, script: Any) -> N
     causal.save(world.folder / "gpt", positions=128)
     lists = [["the lamp is lit", "the lamp", "it gives"], ["she is old", "no sea", "he reads"]]
     world.write("l", [f"{t} ||| {x} ||| A= 0 ||| 0" for t, own in enumerate(lists) for x in own])
-    found = script("bench/causal.py", "--lm", "gpt", "--kbest", "l", "--sentences", 2, "--runs", 1)
-    rows = {line.split()[0]: line.split()[-2:] for line in found.out.splitlines()[2:]}
+    result = script("bench/causal.py", "--lm", "gpt", "--kbest", "l", "--sentences", 2, "--runs", 1)
+    rows = {line.split()[0]: line.split()[-2:] for line in result.out.splitlines()[2:]}
     assert rows.keys() == {"ours", "loop", "padded", "cached"}
     assert float(rows["ours"][0]) == 0
     assert all(0 < float(exact) < 1e-4 for _, exact in rows.values())

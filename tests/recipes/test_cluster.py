@@ -46,8 +46,8 @@ def calls(world: World, script: str, command: str, **variables: str) -> list[str
 def test_tasks_of_slurm_score_a_shard_each(cluster: World, model_folders: Folders) -> None:
     alone, shared = (DECODE.format(lm=model_folders["ccdclm"], name=n) for n in ("alone", "shared"))
     cluster.ok(alone)
-    found = calls(cluster, "decode.sbatch", shared, SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="1")
-    first, second, last = (cluster.ok(one.removeprefix("rerank ")).err for one in found)
+    result = calls(cluster, "decode.sbatch", shared, SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="1")
+    first, second, last = (cluster.ok(one.removeprefix("rerank ")).err for one in result)
     assert cluster.content("shared.out") == cluster.content("alone.out")
     assert "shard 1/2: the scores are in the cache" in first
     assert "shard 2/2: the scores are in the cache" in second
@@ -56,12 +56,12 @@ def test_tasks_of_slurm_score_a_shard_each(cluster: World, model_folders: Folder
 
 def test_a_task_of_a_job_array_scores_its_shard(cluster: World) -> None:
     variables = {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
-    found = calls(cluster, "array.sbatch", "decode --out o", **variables)
-    assert found == ["rerank decode --out o --threads 1 --shard 2/3"]
+    result = calls(cluster, "array.sbatch", "decode --out o", **variables)
+    assert result == ["rerank decode --out o --threads 1 --shard 2/3"]
 
 
 def test_torchrun_is_started_on_each_machine_of_slurm(cluster: World) -> None:
     variables = {"SLURM_NTASKS": "2", "SLURM_NNODES": "2", "SLURM_JOB_ID": "7", "PORT": "2950"}
-    found = calls(cluster, "train.sbatch", "train-lm -q", **variables, SLURM_JOB_NODELIST="a[1-2]")
+    result = calls(cluster, "train.sbatch", "train-lm -q", **variables, SLURM_JOB_NODELIST="a[1-2]")
     options = "--nnodes 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint first:2950"
-    assert found == [f"torchrun {options} --rdzv-id 7 --module rerank train-lm -q"] * 2
+    assert result == [f"torchrun {options} --rdzv-id 7 --module rerank train-lm -q"] * 2

@@ -19,7 +19,7 @@ LISTS = [["the bank", "a bank"], ["it is", "the bank is", "no"], ["he goes"]]
 
 
 def test_numbers_of_an_estimator_come_back_as_features(world: World, script: Any) -> None:
-    lines = [f"{t} ||| {x} ||| TM0= 0 ||| 0" for t, own in enumerate(LISTS) for x in own]
+    lines = [f"{t} ||| {x} ||| TM0= 0 ||| 0" for t, of_list in enumerate(LISTS) for x in of_list]
     files = {"kbest": lines, "docs": [*"xxy"], "src": ["die bank", "sie ist", "er geht"]}
     for end, content in files.items():
         world.write(f"dev.{end}", content)
@@ -53,8 +53,8 @@ def test_the_program_of_the_readme_is_a_whole_program(world: World) -> None:
     (code,) = re.findall(r"\n\n((?:    .*\n)*    for line in sys.stdin:\n(?:    .*\n)+)",
                          (FOLDER / "README.md").read_text())  # fmt: skip
     world.write("qe.py", dedent(code))
-    found = world.ok(f"{ASKED}'{sys.executable} qe.py,window=2'")
-    assert "14 answers of length 1" in found.err
+    run = world.ok(f"{ASKED}'{sys.executable} qe.py,window=2'")
+    assert "14 answers of length 1" in run.err
 
 
 STANDIN = """\
@@ -82,9 +82,9 @@ def comet(world: World, model: str, *variables: str) -> str:
 
 
 def test_the_adapter_of_comet_answers_and_keeps_what_libraries_print_apart(world: World) -> None:
-    found = world.ok(f"{ASKED}{comet(world, 'Unbabel/kiwi')},window=2")
-    assert re.search("14 answers of kiwi COMET 2.2.7 [0-9a-f]{12} in", found.err)
-    assert found.lines == ["a lamp burns", "it lights", "the café closed", "nobody comes"]
+    run = world.ok(f"{ASKED}{comet(world, 'Unbabel/kiwi')},window=2")
+    assert re.search("14 answers of kiwi COMET 2.2.7 [0-9a-f]{12} in", run.err)
+    assert run.lines == ["a lamp burns", "it lights", "the café closed", "nobody comes"]
 
 
 def test_another_checkpoint_of_the_same_path_has_scores_of_its_own(world: World) -> None:
@@ -99,8 +99,8 @@ def test_another_checkpoint_of_the_same_path_has_scores_of_its_own(world: World)
         ("checkpoints/model.ckpt", "other weights", "9"),
     ):
         world.write(f"{folder}/{name}", content)
-        ((found, version),) = re.findall(asked, world.ok(command).err)
-        assert found == n, (name, content)
+        ((result, version),) = re.findall(asked, world.ok(command).err)
+        assert result == n, (name, content)
         versions.add(version)
     assert len(versions) == 3
 
@@ -162,7 +162,7 @@ def test_the_adapter_gives_the_numbers_of_comets_own_predict(kind: str, world: W
     introduced, *answers = comet.run(comet.program, f"{text}\n\n").splitlines()
     assert re.fullmatch("COMET 2[.0-9]+ [0-9a-f]{12}", json.loads(introduced)["version"])
     assert answers.pop() == ""
-    numbers = [float(one) for one in answers]
+    numbers = [float(answer) for answer in answers]
     assert numbers == pytest.approx(expected, abs=1e-6)
     assert len({*expected}) == len(expected)
 
@@ -177,8 +177,8 @@ def test_a_list_is_scored_and_outputs_are_judged_by_a_real_comet(world: World) -
     lists = "--kbest dev.kbest --docs dev.docs --source dev.src"
     program = shlex.join(comet.program)
     world.ok(["score", *lists.split(), "--out", "out", "--scorer", f"qe=command:{program}"])
-    found = [float(line.split("qe= ")[1].split()[0]) for line in world.lines("out")]
-    assert found == pytest.approx(expected, abs=1e-5)
+    result = [float(line.split("qe= ")[1].split()[0]) for line in world.lines("out")]
+    assert result == pytest.approx(expected, abs=1e-5)
     comet = RealComet(world, "regression")
     hypotheses, references = world.lines("hyp.txt"), world.lines("dev.ref")
     own = zip(sources, hypotheses, references, strict=True)

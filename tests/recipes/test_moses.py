@@ -116,8 +116,8 @@ def test_show_weights_has_the_lines_of_moses_and_ours_after_them(moses: Moses) -
     expected = [*("TM0= 0.2 0.1", "LM0= 0.5", "UnknownWordPenalty0 UNTUNEABLE", "used= 0.25")]
     assert moses.lines(*CONFIG, "-inputtype", "0", "-show-weights") == expected
     moses.world.write("tuned.ini", [*moses.world.lines("moses.ini"), "used= 0.75"])
-    found = featlist(moses.lines("-config", "tuned.ini", "-show-weights"))
-    assert found == [("TM0", 0.2), ("TM0", 0.1), ("LM0", 0.5), ("used", 0.75)]
+    result = featlist(moses.lines("-config", "tuned.ini", "-show-weights"))
+    assert result == [("TM0", 0.2), ("TM0", 0.1), ("LM0", 0.5), ("used", 0.75)]
 
 
 def test_features_are_those_under_the_path_decoded_with_the_current_weights(moses: Moses) -> None:

@@ -94,25 +94,25 @@ def test_decode_uses_its_scorers(
 ) -> None:
     here.weights("w.json", {"LM0": 1, "words": words, "again": again})
     for cached in (False, True):
-        found = here.ok(DECODE)
-        assert found.lines == expected
-        assert ("again: 1 documents from the cache" in found.err) == cached
+        run = here.ok(DECODE)
+        assert run.lines == expected
+        assert ("again: 1 documents from the cache" in run.err) == cached
         assert "|scorers:words=" in here.json("s.json")["signature"]
 
 
 def test_its_decoder_climbs_to_the_path_that_viterbi_finds(here: World) -> None:
     here.weights("w.json", {"LM0": 1, "words": 0, "again": 2})
-    found = here.ok(f"{DECODE} --search climb")
-    assert "search: climb, not exact" in found.err
-    assert found.lines == here.ok(DECODE).lines == ["a lamp is lit", "the lamp"]
+    run = here.ok(f"{DECODE} --search climb")
+    assert "search: climb, not exact" in run.err
+    assert run.lines == here.ok(DECODE).lines == ["a lamp is lit", "the lamp"]
 
 
 def test_its_utility_chooses_what_the_same_numbers_in_a_file_choose(here: World) -> None:
     lists = [["a lamp is lit", "a lamp", "lamp is a lit"], ["the the", "the x", "x y the"]]
-    here.write("s.jsonl", [json.dumps({"hypotheses": own}) for own in lists])
-    words = [[{*text.split()} for text in own] for own in lists]
-    pairs = [np.array([[len(a & b) / len(a | b) for b in own] for a in own]) for own in words]
-    arrays: dict[str, Any] = {str(t): own for t, own in enumerate(pairs)}
+    here.write("s.jsonl", [json.dumps({"hypotheses": of_list}) for of_list in lists])
+    words = [[{*text.split()} for text in of_list] for of_list in lists]
+    pairs = [np.array([[len(a & b) / len(a | b) for b in word] for a in word]) for word in words]
+    arrays: dict[str, Any] = {str(t): pair for t, pair in enumerate(pairs)}
     np.savez(here.folder / "U.npz", **arrays)
     mbr = "decode --kbest s.jsonl --search mbr:utility="
     assert here.ok(f"{mbr}overlap").lines == ["a lamp is lit", "the x"]
@@ -137,8 +137,8 @@ def test_what_is_no_utility_names_it(
     source += f"    def pairs(self, texts):\n        return {pairs}\n"
     install(here.folder, monkeypatch, source, {"utilities": {"own": "Own"}})
     here.write("s.jsonl", '{"hypotheses": ["a", "b"]}\n')
-    found = here.run("decode --kbest s.jsonl --search mbr:utility=own")
-    assert (found.exit != 0, f"utility Own: {message}" in found.err) == (True, True), found.err
+    run = here.run("decode --kbest s.jsonl --search mbr:utility=own")
+    assert (run.exit != 0, f"utility Own: {message}" in run.err) == (True, True), run.err
 
 
 def test_tune_mert_follows_its_metric_with_its_scorers(here: World) -> None:

@@ -64,17 +64,17 @@ def killed(recipe: Any, lists: str, work: Path, starts: Starts) -> Any:
     command = f"decode {lists} --deterministic --out {OUTPUTS[0]} --summary {OUTPUTS[1]}"
     words = f"{command} --kbest-out {OUTPUTS[2]}".split()
     job = loops.Job("decode", tuple(words), OUTPUTS, writers=4)
-    found = loops.kill_loop(job, starts, work, 1, SimpleNamespace(uniform=lambda *between: 0.0))
-    assert (starts.number, found.rounds, found.kills, found.refused) == (4, 1, 1, [])
-    return found
+    result = loops.kill_loop(job, starts, work, 1, SimpleNamespace(uniform=lambda *between: 0.0))
+    assert (starts.number, result.rounds, result.kills, result.refused) == (4, 1, 1, [])
+    return result
 
 
 def test_a_command_that_is_killed_leaves_whole_files_and_ends_with_equal_bytes(
     recipe: Any, lists: str, tmp_path: Path
 ) -> None:
-    found = killed(recipe, lists, tmp_path / "work", Starts(5))
-    assert (found.torn, found.equal, found.forgotten) == (0, 1, 0)
-    assert 1 <= found.temporary <= 4
+    result = killed(recipe, lists, tmp_path / "work", Starts(5))
+    assert (result.torn, result.equal, result.forgotten) == (0, 1, 0)
+    assert 1 <= result.temporary <= 4
 
 
 def test_a_command_that_writes_in_place_is_found_out(

@@ -52,8 +52,8 @@ def printed(world: World, command: str, jobs: Jobs, monkeypatch: pytest.MonkeyPa
         monkeypatch.chdir(words[0])
         return ""
     if first == "rerank":
-        found = world.ok(command.removeprefix("rerank"))
-        return found.err + found.out
+        run = world.ok(command.removeprefix("rerank"))
+        return run.err + run.out
     if command == "pip install .":
         install(Path.cwd(), monkeypatch)
         return ""
@@ -121,5 +121,5 @@ def test_pages_show_what_is_done(
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     names: dict[str, Any] = {}
     for language, code, shown in blocks:
-        found = shell(world, code, jobs, monkeypatch) if language == "sh" else python(code, names)
-        assert not shown or re.fullmatch(pattern(shown), found), found
+        result = shell(world, code, jobs, monkeypatch) if language == "sh" else python(code, names)
+        assert not shown or re.fullmatch(pattern(shown), result), result

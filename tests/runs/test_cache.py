@@ -35,8 +35,8 @@ PLAIN = f"{SCORE}codclm"
 
 
 def outputs(world: World, command: str) -> tuple[Outcome, dict[str, bytes]]:
-    found = world.ok(command)
-    return found, taken(world)
+    run = world.ok(command)
+    return run, taken(world)
 
 
 # Found again
@@ -45,9 +45,9 @@ def test_a_second_run_takes_all_scores_from_the_cache(model: str, drawn: World) 
     _, expected = outputs(drawn, decoding(model, "--no-cache"))
     assert shards() == []
     for documents in (0, DOCUMENTS):
-        found, written = outputs(drawn, decoding(model, ""))
-        assert (recalled(found), written) == (documents, expected)
-        assert ("tokens scored" in found.err) == (documents == 0)
+        result, written = outputs(drawn, decoding(model, ""))
+        assert (recalled(result), written) == (documents, expected)
+        assert ("tokens scored" in result.err) == (documents == 0)
         assert len(shards()) == DOCUMENTS
 
 
@@ -82,9 +82,9 @@ def test_without_new_scores_neither_torch_nor_the_tensors_are_read(drawn: World)
 @pytest.mark.parametrize("model", MODELS[1:])
 def test_tuning_again_computes_no_scores_for_equal_weights(model: str, drawn: World) -> None:
     _, expected = outputs(drawn, tuning(model))
-    found, written = outputs(drawn, tuning(model))
-    assert (recalled(found), written) == (DOCUMENTS, expected)
-    assert "tokens scored" not in found.err
+    result, written = outputs(drawn, tuning(model))
+    assert (recalled(result), written) == (DOCUMENTS, expected)
+    assert "tokens scored" not in result.err
     assert outputs(drawn, tuning(model, "--no-cache"))[1] == expected
 
 
@@ -101,7 +101,7 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
     drawn.write("parents1", [0] * len(lines))
     drawn.write(
         "parents2",
-        [0 if first or own == "w" else 1 for first, own in zip(firsts, lines, strict=True)],
+        [0 if first or line == "w" else 1 for first, line in zip(firsts, lines, strict=True)],
     )
     text = drawn.text("dev.kbest").replace(" the ", " a ")
     drawn.write("changed.kbest", text)
@@ -134,7 +134,7 @@ def test_other_contexts_are_scored_once(model: str, options: str, drawn: World) 
     ablate, decode = f"ablate {lists} --ref dev.ref --format json", f"decode {lists} --out out.txt"
     expected = drawn.ok(f"{ablate} --no-cache").out
     commands = [decode, f"{decode} --trace t.json", ablate, ablate, f"{decode} --trace t.json"]
-    tokens = ["tokens scored" in (found := drawn.ok(one)).err for one in commands]
+    tokens = ["tokens scored" in (found := drawn.ok(command)).err for command in commands]
     assert tokens == [True, not options, True, False, False]
     assert drawn.ok(ablate).out == expected
     assert recalled(found) == DOCUMENTS
@@ -146,8 +146,8 @@ def test_fewer_candidates_are_found_in_lists_of_more(model: str, drawn: World) -
     for options, documents in (("", DOCUMENTS), ("--deterministic", 0)):
         expected = outputs(drawn, decoding(model, f"--top 2 --no-cache {options}"))[1]
         outputs(drawn, decoding(model, options))
-        found, written = outputs(drawn, decoding(model, f"--top 2 {options}"))
-        assert recalled(found) == documents
+        result, written = outputs(drawn, decoding(model, f"--top 2 {options}"))
+        assert recalled(result) == documents
         assert written["out.txt"] == expected["out.txt"]
         assert options == "" or written == expected
     outputs(drawn, decoding(model, ""))
@@ -169,8 +169,8 @@ def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: W
         for own in (lists, changed):
             rows = [f"{t} ||| {x} ||| LM0= 0 ||| 0" for t, of in enumerate(own) for x in of]
             drawn.write("few.kbest", rows)
-            found = drawn.ok("score --kbest few.kbest --no-docs one --lm lm=codclm --out o")
-        assert recalled(found) == documents, changed
+            run = drawn.ok("score --kbest few.kbest --no-docs one --lm lm=codclm --out o")
+        assert recalled(run) == documents, changed
         drawn.ok("cache clear")
 
 
@@ -184,9 +184,9 @@ def test_a_cut_or_changed_byte_is_noticed(model: str, place: float, drawn: World
     n = min(int(place * len(whole)), len(whole) - 1)
     for damaged in (whole[:n], whole[:n] + bytes([whole[n] ^ 0x80]) + whole[n + 1 :], whole + b"0"):
         shard.write_bytes(damaged)
-        found, written = outputs(drawn, command)
-        assert f"{DAMAGED} " in found.err
-        assert (recalled(found), written) == (DOCUMENTS - 1, expected)
+        result, written = outputs(drawn, command)
+        assert f"{DAMAGED} " in result.err
+        assert (recalled(result), written) == (DOCUMENTS - 1, expected)
         assert shard.read_bytes() == whole
     shard.write_bytes(whole[:-1])
     refused = drawn.refused(f"{command} --strict --allow source-line-without-hypotheses", exit=3)
@@ -242,8 +242,8 @@ def test_a_right_digest_over_anything_but_safetensors_is_damage(drawn: World) ->
     shard = shards()[0]
     for name, payload in PAYLOADS.items():
         shard.write_bytes(payload + digest(shard, payload))
-        found, written = outputs(drawn, PLAIN)
-        assert (name, DAMAGED in found.err, written) == (name, True, expected)
+        result, written = outputs(drawn, PLAIN)
+        assert (name, DAMAGED in result.err, written) == (name, True, expected)
 
 
 @pytest.mark.parametrize("command", [PLAIN, f"{SCORE}ccdclm"], ids=["1", "any"])
@@ -259,8 +259,8 @@ def test_a_shard_of_arrays_of_another_scorer_is_damage(command: str, drawn: Worl
     for other in others:
         payload = save(other)
         shard.write_bytes(payload + digest(shard, payload))
-        found, written = outputs(drawn, command)
-        assert (DAMAGED in found.err, written) == (True, expected), other
+        result, written = outputs(drawn, command)
+        assert (DAMAGED in result.err, written) == (True, expected), other
 
 
 def test_shards_of_another_name_group_or_schema_are_damage(drawn: World) -> None:
@@ -290,8 +290,8 @@ def test_what_is_no_shard_is_not_read_and_gives_way_to_one(kind: str, drawn: Wor
     else:
         with shard.open("wb") as file:
             file.truncate(1 << 42)  # a hole: it takes no room on disk
-    found, written = outputs(drawn, PLAIN)
-    assert (recalled(found), "damaged" in found.err, written) == (DOCUMENTS - 1, False, expected)
+    result, written = outputs(drawn, PLAIN)
+    assert (recalled(result), "damaged" in result.err, written) == (DOCUMENTS - 1, False, expected)
     assert shard.is_file()
     assert not shard.is_symlink()
     assert recalled(drawn.ok(PLAIN)) == DOCUMENTS
@@ -322,11 +322,11 @@ def test_after_a_fault_of_the_disk_the_run_goes_on_without_writing_shards(
         real(*given)
 
     monkeypatch.setattr(os, call, fail)
-    found, written = outputs(drawn, f"{SCORE}rnnlm")
+    result, written = outputs(drawn, f"{SCORE}rnnlm")
     assert (len(faults), written) == (1, expected)
     told = f"1 x score cache not written: {'' if number == errno.ENOSPC else 'writing '}"
-    assert told in found.err
-    assert reason in found.err
+    assert told in result.err
+    assert reason in result.err
     assert [path.read_bytes() for path in shards()] == before
 
 
@@ -371,8 +371,8 @@ def test_documents_beyond_the_limit_are_told(drawn: World, monkeypatch: pytest.M
     sizes = sorted(path.stat().st_size for path in shards())
     drawn.ok("cache clear")
     monkeypatch.setenv("RERANK_CACHE_GB", str((sizes[-1] - 1) / 1e9))
-    found = drawn.ok(PLAIN)
-    assert "1 x document with more scores than the cache may hold, not kept; raise" in found.err
+    run = drawn.ok(PLAIN)
+    assert "1 x document with more scores than the cache may hold, not kept; raise" in run.err
     assert shards() != []
     assert size() < sizes[-1]
 
@@ -385,9 +385,9 @@ def test_two_programs_that_share_a_cold_cache_write_the_bytes_of_one(drawn: Worl
     for name in OUTPUTS:
         renamed = renamed.replace(f" {name}", f" other.{name}")
     for program in [start(command), start(renamed)]:
-        found = program.wait()
-        assert found.exit == 0, found.err
-        assert "damaged" not in found.err
+        result = program.wait()
+        assert result.exit == 0, result.err
+        assert "damaged" not in result.err
     assert taken(drawn) == expected
     assert {name: drawn.content(f"other.{name}") for name in OUTPUTS} == expected
     assert [path.suffix for path in cache().glob("*/*")] == [".scores"] * DOCUMENTS

@@ -98,14 +98,14 @@ def failing(world: World, command: str, number: int, n: int) -> tuple[Disk, Outc
     shutil.rmtree(cache, ignore_errors=True)
     with pytest.MonkeyPatch.context() as patch:
         disk = Disk(patch, number, n, [world.folder, cache])
-        found = world.run(command)
+        run = world.run(command)
     roots = (world.folder, cache)
     assert [path for root in roots for path in root.rglob(".*.tmp")] == []
-    assert "Traceback" not in found.err
-    assert found.exit in (0, 1), found.err
+    assert "Traceback" not in run.err
+    assert run.exit in (0, 1), run.err
     cause = {errno.ENOSPC: "no space left", errno.EIO: "input/output error"}[number]
-    assert found.exit == 0 or re.search(f"^rerank: .*{cause}", found.err, re.MULTILINE), found.err
-    return disk, found
+    assert run.exit == 0 or re.search(f"^rerank: .*{cause}", run.err, re.MULTILINE), run.err
+    return disk, run
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words.split()[0])
@@ -117,15 +117,15 @@ def test_a_disk_that_fails_at_any_call_leaves_whole_files(command: str, lists: W
     for n in itertools.count(1, 11 if "--lm" in command else 5 if "tune" in command else 2):
         for name in names:
             lists.write(name, OLD)
-        disk, found = failing(lists, command, ERRORS[n % 3 % 2], n)
+        disk, result = failing(lists, command, ERRORS[n % 3 % 2], n)
         if not disk.failed:
             break
         for name in names:
-            assert lists.content(name) in (expected[name], *([OLD] if found.exit else []))
+            assert lists.content(name) in (expected[name], *([OLD] if result.exit else []))
         lists.ok(command)
         assert {name: lists.content(name) for name in names} == expected
     assert n >= 3 * len(names)
-    assert found.exit == 0
+    assert result.exit == 0
 
 
 def test_a_training_on_a_disk_that_fails_at_any_call_is_resumed(lists: World) -> None:

@@ -41,8 +41,8 @@ def alone(world: World, command: str) -> dict[str, bytes]:
 def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, drawn: World) -> None:
     expected = alone(drawn, command)
     for number in (2, 2, 1, 3):
-        found = drawn.ok(command, "--shard", f"{number}/3")
-        assert f"\nshard {number}/3: the scores are in the cache\n" in found.err
+        run = drawn.ok(command, "--shard", f"{number}/3")
+        assert f"\nshard {number}/3: the scores are in the cache\n" in run.err
         assert taken(drawn) == {}
     last = drawn.ok(command)
     assert recalled(last) == DOCUMENTS
@@ -68,11 +68,11 @@ def test_documents_are_dealt_by_cost_dearest_first(model: str, total: int, drawn
         owners[shard].append(document)
         heapq.heapreplace(loads, (load + costs[document], shard))
     for shard, own in owners.items():
-        found = drawn.ok(decoding(model), "--shard", f"{shard + 1}/{total}")
+        run = drawn.ok(decoding(model), "--shard", f"{shard + 1}/{total}")
         share = sum(costs[d] for d in own) / sum(costs)
         told = f"shard {shard + 1}/{total}: {len(own)} of {len(costs)} documents, {share:.1%} of"
-        assert told in found.err
-        assert recalled(found) == 0
+        assert told in run.err
+        assert recalled(run) == 0
     assert recalled(drawn.ok(decoding(model))) == DOCUMENTS
 
 
@@ -80,8 +80,8 @@ def test_a_feature_that_the_cache_has_not_is_computed_again_by_the_last_run(draw
     drawn.weights("w.json", {"LM0": 1, "TM0": [1, 1], "lm": 1, "lmoov": 0, "used": 1})
     command = decoding("codclm", "--scorer used=document-cache")
     expected = alone(drawn, command)
-    found = drawn.ok(command, "--shard", "1/1")
-    assert "used: not in the score cache; computed again by the run at the end" in found.err
+    run = drawn.ok(command, "--shard", "1/1")
+    assert "used: not in the score cache; computed again by the run at the end" in run.err
     drawn.ok(command)
     assert taken(drawn) == expected
 
@@ -124,10 +124,10 @@ def test_a_process_that_waits_hears_of_the_death_of_another(drawn: World) -> Non
 
 def test_an_error_names_the_process(drawn: World) -> None:
     for rank, program in enumerate(torchrun(decoding("codclm", "--weights missing"), 2)):
-        found = program.wait()
-        assert found.exit == 2
-        assert found.err.startswith(f"[{rank}] rerank: ")
-        assert found.err.count("\n") == 1
+        result = program.wait()
+        assert result.exit == 2
+        assert result.err.startswith(f"[{rank}] rerank: ")
+        assert result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("processes", "model"), [(2, "codclm"), (4, "codclm"), (2, "pieces")])
@@ -145,7 +145,7 @@ def test_perplexity_is_shared_and_summed(processes: int, model: str, drawn: Worl
     assert (truth.get("words") is not None) == (model == "pieces")
     first, *others = [program.wait() for program in torchrun(command, processes)]
     assert [one.exit for one in (first, *others)] == [0] * processes, first.err
-    assert {(one.out, one.err) for one in others} == {("", "")}
+    assert {(other.out, other.err) for other in others} == {("", "")}
     assert numbers(first.json) == pytest.approx(numbers(truth), rel=1e-6)
 
 
@@ -165,8 +165,8 @@ def test_variables_of_other_programs_do_not_make_processes_of_torchrun(
     """A batch script of Slurm, or a notebook in a cluster, has RANK and the like, too."""
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     ranks = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
-    found = drawn.ok(decoding("codclm"), **ranks, **variables)
-    assert "processes" not in found.err
+    run = drawn.ok(decoding("codclm"), **ranks, **variables)
+    assert "processes" not in run.err
     assert len(taken(drawn)) == 3
 
 
@@ -217,12 +217,12 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
 
 def test_ray_runs_four_shards_a_worker(ray: Ray, drawn: World) -> None:
     expected = alone(drawn, decoding("ccdclm"))
-    found = drawn.ok(decoding("ccdclm", "--deterministic --ray local -v"))
-    assert "ray: 8 shards for 2 workers at a time, 1 threads each" in found.err
-    assert "ray: shard 8 of 8 is done, 7 left" in found.err
-    assert "ray: shard 1 of 8 is done, 0 left" in found.err
-    assert re.search(r"shard 1/8: \d of 5 documents, .* of the work", found.err)
-    assert (recalled(found), taken(drawn)) == (DOCUMENTS, expected)
+    run = drawn.ok(decoding("ccdclm", "--deterministic --ray local -v"))
+    assert "ray: 8 shards for 2 workers at a time, 1 threads each" in run.err
+    assert "ray: shard 8 of 8 is done, 7 left" in run.err
+    assert "ray: shard 1 of 8 is done, 0 left" in run.err
+    assert re.search(r"shard 1/8: \d of 5 documents, .* of the work", run.err)
+    assert (recalled(run), taken(drawn)) == (DOCUMENTS, expected)
     assert ray.calls == ["local", {"num_cpus": 1, "num_gpus": 0, "max_retries": 3}, "shutdown"]
     assert [*cache().glob(".shared-*")] == []
 
@@ -241,9 +241,9 @@ def test_what_fails_in_a_cluster_is_told_and_nothing_is_written(
     options: str, change: dict[str, bool], code: int, told: str, ray: Ray, drawn: World
 ) -> None:
     vars(ray).update(change)
-    found = drawn.run(decoding("codclm", options))
-    assert (found.exit, taken(drawn)) == (code, {})
-    assert re.search(told, found.err), found.err
+    run = drawn.run(decoding("codclm", options))
+    assert (run.exit, taken(drawn)) == (code, {})
+    assert re.search(told, run.err), run.err
 
 
 def test_workers_need_the_folder(ray: Ray, drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,16 +253,16 @@ def test_workers_need_the_folder(ray: Ray, drawn: World, monkeypatch: pytest.Mon
         return given
 
     monkeypatch.setattr(ray, "put", lose)
-    found = drawn.refused(decoding("codclm", "--ray local"))
-    assert "a worker of Ray does not see" in found
-    assert "need a common file system" in found
+    result = drawn.refused(decoding("codclm", "--ray local"))
+    assert "a worker of Ray does not see" in result
+    assert "need a common file system" in result
 
 
 def test_without_it_the_cure_is_one_line(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    found = drawn.run(decoding("codclm", "--ray local"))
-    assert (found.exit, found.err.count("\n")) == (2, 1)
-    assert "pip install 'rerank-mt[ray]'" in found.err
+    run = drawn.run(decoding("codclm", "--ray local"))
+    assert (run.exit, run.err.count("\n")) == (2, 1)
+    assert "pip install 'rerank-mt[ray]'" in run.err
 
 
 @pytest.mark.slow

@@ -32,13 +32,13 @@ def decoded(world: World, device: str, *more: object) -> tuple[bytes, Any]:
 @pytest.mark.parametrize("name", MODELS)
 def test_choices_are_those_of_the_cpu_except_at_counted_near_ties(lists: World, name: str) -> None:
     (_, ours), (_, theirs) = (decoded(lists, d, "--lm", f"LM1={name}") for d in (DEVICE, "cpu"))
-    for one, other in zip(ours["documents"], theirs["documents"], strict=True):
-        assert one["score"] == pytest.approx(other["score"], abs=1e-3)
-        pairs = zip(one["choices"], other["choices"], strict=True)
+    for document, other in zip(ours["documents"], theirs["documents"], strict=True):
+        assert document["score"] == pytest.approx(other["score"], abs=1e-3)
+        pairs = zip(document["choices"], other["choices"], strict=True)
         differ = sum(a != b for a, b in pairs)
-        assert differ == 0 or max(one["near_ties"], other["near_ties"]) > 0
+        assert differ == 0 or max(document["near_ties"], other["near_ties"]) > 0
         if name in ("rnnlm", "codclm"):  # other choices move the margins of unbounded models
-            assert differ <= max(one["near_ties"], other["near_ties"])
+            assert differ <= max(document["near_ties"], other["near_ties"])
 
 
 def test_a_model_is_trained_and_measured_on_the_device(world: World) -> None:

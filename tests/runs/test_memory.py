@@ -15,8 +15,8 @@ from rerank import Document, Reranker, RerankError
 def test_candidates_that_do_not_fit_lie_in_files(model: str, drawn: World) -> None:
     drawn.ok(decoding(model))
     expected = taken(drawn)
-    found = drawn.ok(decoding(model, "--deterministic --no-cache --memory 256M"))
-    assert "candidates that did not fit into memory: " in found.err
+    run = drawn.ok(decoding(model, "--deterministic --no-cache --memory 256M"))
+    assert "candidates that did not fit into memory: " in run.err
     assert taken(drawn) == expected
 
 
@@ -51,13 +51,13 @@ def test_a_model_that_is_short_of_memory_gives_the_same_scores_in_smaller_batche
 
     monkeypatch.setattr(Backend, "tokens", scarce)
     most = real(Backend(), 8) // 4
-    found = drawn.ok(f"{command} parts")
+    run = drawn.ok(f"{command} parts")
     assert asked[:3] == [4 * most, 2 * most, most]
     assert {*asked[3:]} <= {most}
     told = "1 x language model that ran out of memory and went on with smaller batches: lm"
-    assert told in found.err
-    for one, other in zip(drawn.lines("whole"), drawn.lines("parts"), strict=True):
-        assert values(one) == pytest.approx(values(other), abs=1e-4)
+    assert told in run.err
+    for line, other in zip(drawn.lines("whole"), drawn.lines("parts"), strict=True):
+        assert values(line) == pytest.approx(values(other), abs=1e-4)
     most = 0
     failed = drawn.run(f"{command} none")
     assert failed.exit == 1
@@ -71,12 +71,12 @@ def values(line: str) -> list[float]:
 def test_a_model_that_no_memory_holds_is_refused_before_the_text_is_read(world: World) -> None:
     """An LSTM of H cells with E inputs has 4 H (E + H) weights or more, each of 16 bytes here."""
     sizes = f"--hidden {1 << 16} --layers 64"
-    found = world.run(f"train-lm --model rnnlm --train no --valid no --out lm {sizes} --device cpu")
-    needed = re.search(r"training needs more than ([0-9,]+) GB, cpu has", found.err)
-    assert needed is not None, found.err
+    run = world.run(f"train-lm --model rnnlm --train no --valid no --out lm {sizes} --device cpu")
+    needed = re.search(r"training needs more than ([0-9,]+) GB, cpu has", run.err)
+    assert needed is not None, run.err
     least = 16 * 64 * 4 * (1 << 16) ** 2 / 1e9
     assert least < float(needed[1].replace(",", "")) < 3 * least
-    assert (found.exit, (world.folder / "lm").exists()) == (2, False)
+    assert (run.exit, (world.folder / "lm").exists()) == (2, False)
 
 
 # Documents in memory
@@ -128,11 +128,11 @@ def test_documents_in_memory_have_the_choices_and_scores_of_files(
     lists = rerank.read("dev.kbest", "dev.docs", **side)
     reranker = Reranker("w.json", lm={"lm": f"lm{keys}"})
     results = reranker.decode(lists)
-    assert [text for one in results for text in one.texts] == world.lines("out")
+    assert [text for result in results for text in result.texts] == world.lines("out")
     summary = world.json("out.json")["documents"]
-    assert [one.score for one in results] == pytest.approx([own["score"] for own in summary])
+    assert [result.score for result in results] == pytest.approx([own["score"] for own in summary])
     if side:
-        whole = [Document(one.id, one.sentences) for one in lists]
+        whole = [Document(of_list.id, of_list.sentences) for of_list in lists]
         with pytest.raises(
             RerankError, match=r"evening: expected the source sentences, .* as side"
         ):

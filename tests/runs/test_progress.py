@@ -43,9 +43,9 @@ def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
     world.ok(f"{TRAIN} --model codclm --out first -q")  # so that all modules are imported
     with_clock(monkeypatch, time.monotonic, float(step))
     said = world.ok(f"{TRAIN} --model codclm --epochs 3 {option}").err.splitlines()
-    found = [line for line in said if line.startswith("training: ")]
-    total = int(found[0].split("/")[1].split()[0]) if every else 0
-    assert found == [
+    result = [line for line in said if line.startswith("training: ")]
+    total = int(result[0].split("/")[1].split()[0]) if every else 0
+    assert result == [
         f"training: {n}/{total} updates, {rate}, {left(step * (total - n))} left"
         for n in range(every or 1, total + 1, every or 1)
     ]

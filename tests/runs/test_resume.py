@@ -27,8 +27,8 @@ def test_a_decoding_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     drawn.ok(decoding(model, "--deterministic --no-cache"))
     expected, before = taken(drawn), drawn.files()
     with stopped(number, 3):  # in the second shard, or where the first output is written
-        found = drawn.run(decoding(model))
-    assert (found.exit, found.err.endswith(f"{STOPPED}\n")) == (75, True), found.err
+        run = drawn.run(decoding(model))
+    assert (run.exit, run.err.endswith(f"{STOPPED}\n")) == (75, True), run.err
     assert drawn.files() == before
     assert shards() != []
     again = drawn.ok(decoding(model))
@@ -70,10 +70,10 @@ def test_a_transformer_scores_nothing_twice(drawn: World, monkeypatch: pytest.Mo
 def test_a_run_stopped_with_nothing_kept_says_so(number: signal.Signals, drawn: World) -> None:
     before = drawn.files()
     with stopped(number, 1):
-        found = drawn.run(decoding("codclm", "--no-cache"))
-    assert found.exit == (130 if number == signal.SIGINT else 143)
+        run = drawn.run(decoding("codclm", "--no-cache"))
+    assert run.exit == (130 if number == signal.SIGINT else 143)
     word = "interrupted" if number == signal.SIGINT else "terminated"
-    assert found.err.endswith(f"rerank: {word}; nothing was saved\n")
+    assert run.err.endswith(f"rerank: {word}; nothing was saved\n")
     assert (drawn.files(), shards()) == (before, [])
 
 
@@ -87,8 +87,8 @@ def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
     drawn.ok("cache clear")
     before = drawn.files()
     with stopped(number, 5):
-        found = drawn.run(tuning(model))
-    assert (found.exit, STOPPED in found.err) == (75, True), found.err
+        run = drawn.run(tuning(model))
+    assert (run.exit, STOPPED in run.err) == (75, True), run.err
     assert drawn.files() == before
     again = drawn.ok(tuning(model))
     assert taken(drawn) == expected
@@ -189,9 +189,9 @@ class Interrupting(SentenceMetric):
 
 def test_a_signal_ends_a_search_in_threads(drawn: World, monkeypatch: pytest.MonkeyPatch) -> None:
     install(drawn.folder, monkeypatch, INTERRUPTING, {"metrics": {"mine": "Interrupting"}})
-    found = drawn.run(f"{FROM_START} --select none --objective mine --threads 2")
-    assert found.exit == 130
-    assert "Traceback" not in found.err
+    run = drawn.run(f"{FROM_START} --select none --objective mine --threads 2")
+    assert run.exit == 130
+    assert "Traceback" not in run.err
     assert not (drawn.folder / "out.json").exists()
 
 
@@ -201,8 +201,8 @@ TWICE = f"{TRAIN} --epochs 2"
 
 def folder(world: World, name: str = "lm") -> dict[str, bytes]:
     """Files of a model, without the state of its training."""
-    found = world.files()
-    return {one: found[one] for one in found if re.fullmatch(rf"{name}/[^/]*", one)}
+    result = world.files()
+    return {one: result[one] for one in result if re.fullmatch(rf"{name}/[^/]*", one)}
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_a_training_that_is_stopped_goes_on_as_if_it_had_not_been(
             (world.folder / name).unlink()
     for number, n in zip((signal.SIGTERM, signal.SIGHUP), writes, strict=True):
         with stopped(number, n):
-            found = world.run(command, "--resume")
-        assert found.exit == 75
-        assert found.err.splitlines()[-1].startswith("rerank: lm: stopped, state saved; ")
-        assert "model written" not in found.err
+            run = world.run(command, "--resume")
+        assert run.exit == 75
+        assert run.err.splitlines()[-1].startswith("rerank: lm: stopped, state saved; ")
+        assert "model written" not in run.err
     world.ok(command, "--resume")
     assert folder(world) == expected
     assert untimed(world.text("curve.tsv")) == untimed(curve)  # every validation once
@@ -270,10 +270,10 @@ def test_a_run_that_is_killed_at_any_write_is_completed_by_running_it_again(draw
     kept = 0
     for n in count(1, 7):
         drawn.ok("cache clear")
-        found = start(decoding("ccdclm"), (signal.SIGKILL, n)).wait()
-        if found.exit == 0:
+        result = start(decoding("ccdclm"), (signal.SIGKILL, n)).wait()
+        if result.exit == 0:
             break
-        assert found.exit == -signal.SIGKILL
+        assert result.exit == -signal.SIGKILL
         kept = max(kept, len(shards()))
         assert taken(drawn).items() <= expected.items()  # a kill between renames: some, and whole
         again = drawn.ok(decoding("ccdclm"))

@@ -73,15 +73,15 @@ def test_no_text_is_paid_twice(world: World, search: str, killed: bool) -> None:
     else:
         assert "answered 403" in world.run(run(fault)).err
     first = paid()
-    found = world.ok(run("ok")).out
+    result = world.ok(run("ok")).out
     assert sum(first.values()) < len(paid())
     assert sum(paid().values()) - len(paid()) <= 4  # one of each thread
-    assert world.ok(run("ok", "--no-cache")).out == found
+    assert world.ok(run("ok", "--no-cache")).out == result
 
 
 def test_keys_are_sent_and_kept_nowhere(world: World) -> None:
-    found, _ = asked(world, STUB.url("key"), " -v --cache cache", OPENAI_API_KEY=KEY)
-    assert found == asked(world, STUB.url("key"), ",key-env=K --no-cache", K=KEY)[0]
+    result, _ = asked(world, STUB.url("key"), " -v --cache cache", OPENAI_API_KEY=KEY)
+    assert result == asked(world, STUB.url("key"), ",key-env=K --no-cache", K=KEY)[0]
     assert KEY.encode() not in kept(world.folder)
 
 
@@ -104,8 +104,8 @@ def test_scores_are_sums_over_tokens_for_any_server(world: World, fault: str) ->
     texts = ["a lamp", "über é", "é", "éé b", "b é", ""]
     world.write("k", [f"{t} ||| {text} ||| F= 0 ||| 0" for t, text in enumerate(texts)])
     lists = "--kbest k --no-docs one --out - --no-cache"
-    found = world.ok(f"score {lists} --lm g=openai:{STUB.url(fault)},model=toy,sentences=1").lines
+    result = world.ok(f"score {lists} --lm g=openai:{STUB.url(fault)},model=toy,sentences=1").lines
     before = ["", *(f"{text}\n" for text in texts)]
     expected = [log_prob(b, f"{text}\n") for b, text in zip(before, texts, strict=False)]
-    values = [float(line.split("g= ")[1].split()[0]) for line in found]
+    values = [float(line.split("g= ")[1].split()[0]) for line in result]
     assert values == pytest.approx(expected, abs=1e-4)

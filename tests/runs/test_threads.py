@@ -137,17 +137,17 @@ def test_what_metal_cannot_do_is_one_line_with_a_cure(
     mac: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Metal(missing="aten::exp_"):
-        found = mac.run(f"{SCORE} --device mps")
-    assert (found.exit, found.err) == (
+        run = mac.run(f"{SCORE} --device mps")
+    assert (run.exit, run.err) == (
         1,
         "rerank: --device mps: The operator 'aten::exp_' is not currently implemented for the MPS "
         "device; use --device cpu\n",
     )
     for name, value in OF_FOUR.items():
         monkeypatch.setenv(name, value)
-    found = mac.run(f"{SCORE} --device mps")
+    run = mac.run(f"{SCORE} --device mps")
     told = "rerank: --device mps: torchrun's processes cannot share it; use --device cpu"
-    assert (found.exit, told in found.err) == (2, True), found.err
+    assert (run.exit, told in run.err) == (2, True), run.err
 
 
 @pytest.mark.parametrize(("fast", "dtype"), [(True, "bfloat16"), (False, "float32")])

@@ -69,8 +69,8 @@ def answer(connection: socket.socket, status: str = "200 OK", body: object = 1, 
     connection.sendall("\r\n".join([*lines, "", ""]).encode() + data)
 
 
-def asked(url: str, n: int = 1, read: Any = None, **given: Any) -> Iterator[tuple[int, Any]]:
-    server = Server(url, **{"key": None, "seconds": 5.0, "retries": 0, "threads": 1, **given})
+def asked(url: str, n: int = 1, read: Any = None, **keywords: Any) -> Iterator[tuple[int, Any]]:
+    server = Server(url, **{"key": None, "seconds": 5.0, "retries": 0, "threads": 1, **keywords})
     requests = [{"n": number} for number in range(n)]
     return server.answers("/p", requests, read or (lambda _, answer: answer), len(requests))
 

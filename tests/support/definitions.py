@@ -55,8 +55,8 @@ def definition(
         for s, one in enumerate(before, number - len(before) + 1):
             summary = model.context.summary(read_by_words(model, ids(one), context))
             context = entered(model, corpus, model.context.advance(context, summary), s)
-        found = read_by_words(model, ids(text), context)
-        return total(model.features(found, context), text, before)
+        result = read_by_words(model, ids(text), context)
+        return total(model.features(result, context), text, before)
 
     @cache
     @torch.no_grad()
@@ -64,8 +64,8 @@ def definition(
         """Of every sentence, read as training reads a document."""
         text = Corpus.of([[ids(one) for one in texts]])
         (segment,) = segments(text, [0], streams=1, length=len(texts))
-        found = read(model, text, segment, model.context.start(1))
-        of = [found.features[found.sentences == t] for t in range(len(texts))]
+        result = read(model, text, segment, model.context.start(1))
+        of = [result.features[result.sentences == t] for t in range(len(texts))]
         return [total(rows, texts[t], texts[:t]) for t, rows in enumerate(of)]
 
     def given(texts: Texts, t: int) -> float:

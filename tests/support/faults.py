@@ -151,9 +151,9 @@ def put(number: int, *lines: str) -> Change:
     """Lines before the line of this number."""
 
     def change(content: bytes) -> bytes:
-        found = content.split(b"\n")
-        found[number - 1 : number - 1] = [one.encode() for one in lines]
-        return b"\n".join(found)
+        result = content.split(b"\n")
+        result[number - 1 : number - 1] = [one.encode() for one in lines]
+        return b"\n".join(result)
 
     return change
 
@@ -197,12 +197,12 @@ def edited(*keys: Any) -> Change:
     """A JSON object with another value, the last argument, at the end of a path of keys."""
 
     def change(content: bytes) -> bytes:
-        found = inner = json.loads(content)
+        result = inner = json.loads(content)
         *path, last, value = keys
         for key in path:
             inner = inner[key]
         inner[last] = value
-        return json.dumps(found).encode()
+        return json.dumps(result).encode()
 
     return change
 

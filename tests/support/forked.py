@@ -34,12 +34,12 @@ class Fork:
 
     def wait(self) -> Outcome:
         _, status = os.waitpid(self.process, 0)
-        found = []
+        result = []
         for stream in self.streams:
             stream.seek(0)
-            found.append(stream.read())
+            result.append(stream.read())
             stream.close()
-        return Outcome(os.waitstatus_to_exitcode(status), *found)
+        return Outcome(os.waitstatus_to_exitcode(status), *result)
 
 
 def start(
@@ -61,7 +61,7 @@ def start(
         if terminal is not None:
             os.setsid()
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-        descriptors = [one.fileno() if terminal is None else terminal for one in streams]
+        descriptors = [stream.fileno() if terminal is None else terminal for stream in streams]
         child(shlex.split(command), entry, descriptors, at, environment)
     finally:
         os._exit(70)

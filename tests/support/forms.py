@@ -11,7 +11,7 @@ KBEST, DOCS, REF, SOURCE, WEIGHTS = "dev.kbest", "dev.docs", "dev.ref", "dev.src
 
 def _lists(old: bytes) -> Iterator[tuple[str, Iterator[list[str]]]]:
     """Number of each sentence of a Moses list, and columns of its candidates."""
-    rows = [[x.strip() for x in one.split("|||")] for one in old.decode().splitlines()]
+    rows = [[x.strip() for x in line.split("|||")] for line in old.decode().splitlines()]
     return groupby(rows, key=lambda row: row[0])
 
 
@@ -25,22 +25,22 @@ def as_jsonl(old: bytes) -> bytes:
             values = {"LM0": lm, "TM0": [tm0, tm1], "WP0": wp}
             candidates.append({"text": text, "score": float(total), "features": values})
         lines.append(json.dumps({"id": int(sentence), "candidates": candidates}))
-    return "".join(one + "\n" for one in lines).encode()
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def as_sockeye(old: bytes) -> bytes:
     """A Moses list as Sockeye's JSON."""
     lines = []
     for _, group in _lists(old):
-        found = list(group)
+        result = list(group)
         one = {
-            "sentence_id": found[0][0],
-            "translation": found[0][1],
-            "translations": [row[1] for row in found],
-            "scores": [[-float(row[3])] for row in found],
+            "sentence_id": result[0][0],
+            "translation": result[0][1],
+            "translations": [row[1] for row in result],
+            "scores": [[-float(row[3])] for row in result],
         }
         lines.append(json.dumps(one))
-    return "".join(one + "\n" for one in lines).encode()
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def as_fairseq(old: bytes) -> bytes:
@@ -50,7 +50,7 @@ def as_fairseq(old: bytes) -> bytes:
         lines.append(f"S-{sentence}\tsource {sentence}")
         for _, text, _, total in group:
             lines += [f"H-{sentence}\t{total}\t{text}", f"P-{sentence}\t-0.5 {total}"]
-    return "".join(one + "\n" for one in lines).encode()
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def sockeye(change: Change) -> Changes:

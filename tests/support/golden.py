@@ -85,8 +85,8 @@ def fill(world: World, models: Path) -> None:
     world.write("items.jsonl", [json.dumps(dict(zip(names, i, strict=True))) for i in ITEMS])
     passages = [f"{a} {b}" for a in ("the", "a", "no") for b in ("lamp", "light", "one", "it")]
     lines = [[passages[(5 * d + 7 * i) % 12] for i in range(3 + d % 2)] for d in range(12)]
-    world.write("passages", "\n\n".join("\n".join(own) for own in lines) + "\n")
-    pairs = [f"{t} ||| {x} ||| LM0= -1 ||| -1" for t, own in enumerate(LISTS) for x in own]
+    world.write("passages", "\n\n".join("\n".join(line) for line in lines) + "\n")
+    pairs = [f"{t} ||| {x} ||| LM0= -1 ||| -1" for t, of_list in enumerate(LISTS) for x in of_list]
     world.write("pairs.kbest", pairs)
     world.write("pairs.ref", ["it burns", "the lamp is lit", "it is him"])
     rng = np.random.default_rng(2)

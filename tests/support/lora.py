@@ -54,12 +54,12 @@ def factors(
     """Random tensors of an adapter, of rank 3 or that of a layer."""
     import torch
 
-    drawn, found = torch.Generator().manual_seed(seed), {}
+    drawn, result = torch.Generator().manual_seed(seed), {}
     for layer, (rows, columns) in layers.items():
         r = ranks.get(layer, 3)
-        found[name(layer, "A")] = 0.3 * torch.randn(r, columns, generator=drawn)
-        found[name(layer, "B")] = 0.3 * torch.randn(rows, r, generator=drawn)
-    return found
+        result[name(layer, "A")] = 0.3 * torch.randn(r, columns, generator=drawn)
+        result[name(layer, "B")] = 0.3 * torch.randn(rows, r, generator=drawn)
+    return result
 
 
 def save(

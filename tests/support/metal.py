@@ -78,7 +78,7 @@ class Metal(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def computed(func: Any, args: Sequence[Any], named: Named, missing: str) -> Any:
     """What an operator gives, on the device that it names, or that its tensors are on."""
     name, leaves = func.name(), tree_leaves((args, named))
-    on_metal = any(isinstance(one, MetalTensor) for one in leaves)
+    on_metal = any(isinstance(leaf, MetalTensor) for leaf in leaves)
     if on_metal and name.partition(".")[0] not in BETWEEN_DEVICES | {"aten::index"}:
         if missing and name.startswith(missing):
             raise NotImplementedError(MISSING.format(missing))
@@ -91,11 +91,11 @@ def computed(func: Any, args: Sequence[Any], named: Named, missing: str) -> Any:
         named = {**named, "device": torch.device("cpu") if on_metal else named["device"]}
     if name == "aten::copy_":
         on_metal = isinstance(args[0], MetalTensor)
-    if on_metal or any(isinstance(one, MetalTensor) for one in leaves):
+    if on_metal or any(isinstance(leaf, MetalTensor) for leaf in leaves):
         args, named = tree_map(_held, (tuple(args), dict(named)))
-    found = func(*args, **named)
+    result = func(*args, **named)
     made = lambda one: MetalTensor(one) if isinstance(one, Tensor) else one  # noqa: E731
-    return tree_map(made, found) if on_metal else found
+    return tree_map(made, result) if on_metal else result
 
 
 def _held(value: Any) -> Any:

@@ -96,16 +96,16 @@ def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
 @torch.no_grad()
 def nll_one_by_one(model: DocumentLM, text: Corpus) -> list[Tensor]:
     """−log p of the words and of `</s>` of each sentence, read alone after those before it."""
-    found = []
+    result = []
     for first, stop in pairwise(text.documents.tolist()):
         context = model.context.start(1)
         for s in range(first, stop):
             context = entered(model, text, context, s)
             batch = PackedBatch.of(text, np.array([s]))
             read = model.unroll(batch, context)
-            found.append(model.head.nll(model.features(read, context), batch.targets))
+            result.append(model.head.nll(model.features(read, context), batch.targets))
             context = model.context.advance(context, model.context.summary(read))
-    return found
+    return result
 
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
@@ -125,7 +125,7 @@ def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
 def scores_of_sentences(saved: SavedModel, texts: Sequence[str]) -> list[float]:
     """log p of each sentence of a document, which is read as training reads it."""
     words = [saved.vocabulary.encode(one.encode().split()) for one in texts]
-    text = Corpus.of([[saved.reading_order(own) for own in words]])
+    text = Corpus.of([[saved.reading_order(word) for word in words]])
     (segment,) = segments(text, [0], streams=1, length=len(texts))
     reading = read(saved.model, text, segment, saved.model.context.start(1))
     nll = saved.model.head.nll(reading.features, reading.targets).double()

@@ -43,8 +43,8 @@ def log10_of_words(model: NGramModel, sentence: str) -> list[float]:
     """Base-10 logarithms of a sentence's words and of `</s>`: differences of scores of prefixes."""
     words = sentence.split()
     prefixes = [" ".join(words[:n]) for n in range(len(words) + 1)]
-    found = scores(model, prefixes) / np.log(10)
-    return [*np.diff(found[:, 0]).tolist(), float(found[-1, 1])]
+    result = scores(model, prefixes) / np.log(10)
+    return [*np.diff(result[:, 0]).tolist(), float(result[-1, 1])]
 
 
 def golden(name: str) -> NGramModel:

@@ -122,11 +122,11 @@ def shares_of_candidates(
     shares: Mapping[tuple[int, ...], float], lengths: Sequence[int]
 ) -> list[Array]:
     """Marginals (K_t,) of each sentence."""
-    found = [np.zeros(k) for k in lengths]
+    result = [np.zeros(k) for k in lengths]
     for path, share in shares.items():
-        for row, choice in zip(found, path, strict=True):
+        for row, choice in zip(result, path, strict=True):
             row[choice] += share
-    return found
+    return result
 
 
 def chi2(draws: Iterable[Sequence[int]], expected: Mapping[tuple[int, ...], float]) -> float:

@@ -30,10 +30,10 @@ def tuning(model: str | None, options: str = "") -> str:
 def taken(world: World) -> dict[str, bytes]:
     """The outputs that are there, without the commands that they state; they are removed."""
     paths = [path for name in (*OUTPUTS, "tuned.json") if (path := world.folder / name).exists()]
-    found = {path.name: without_command(path.read_bytes()) for path in paths}
+    result = {path.name: without_command(path.read_bytes()) for path in paths}
     for path in paths:
         path.unlink()
-    return found
+    return result
 
 
 def cache() -> Path:
@@ -46,8 +46,8 @@ def shards() -> list[Path]:
 
 def recalled(outcome: Outcome) -> int:
     """Documents from the cache."""
-    found = re.search(r"lm: (\d+) documents from the cache", outcome.err)
-    return int(found[1]) if found else 0
+    result = re.search(r"lm: (\d+) documents from the cache", outcome.err)
+    return int(result[1]) if result else 0
 
 
 def replaced_everywhere(patch: pytest.MonkeyPatch, real: object, other: object) -> None:

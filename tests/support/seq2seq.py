@@ -33,7 +33,7 @@ def pieces() -> list[tuple[str, float]]:
     """Pieces of made-up text for a unigram tokenizer: its words, and all letters."""
     words = sorted({word for line in TEXT for word in line.split()})
     letters = ["▁", *"abcdefghijklmnopqrstuvwxyz0123456789.:<>/_E"]
-    return [*((f"▁{word}", -3.0) for word in words[::2]), *((one, -6.0) for one in letters)]
+    return [*((f"▁{word}", -3.0) for word in words[::2]), *((letter, -6.0) for letter in letters)]
 
 
 def tokenizer(kind: str) -> Any:
@@ -62,7 +62,7 @@ def _of_marian(first: Sequence[str], last: Sequence[str] = ()) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    before, after = ([(one, 0.0) for one in names] for names in (first, last))
+    before, after = ([(name, 0.0) for name in names] for names in (first, last))
     own = Tokenizer(models.Unigram([*before, *pieces(), *after], 0))
     own.pre_tokenizer, own.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     own.post_processor = processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
@@ -148,10 +148,10 @@ def log_p(
     if "tgt" in given and "src" not in given:
         ids.insert(0, words.convert_tokens_to_ids(f">>{given['tgt']}<<"))
     with torch.no_grad():
-        found = own(input_ids=torch.tensor([ids]), labels=torch.tensor([labels]))
+        result = own(input_ids=torch.tensor([ids]), labels=torch.tensor([labels]))
     if not context:
-        return -float(found.loss) * len(labels)
-    log_probs = found.logits[0].log_softmax(1)
+        return -float(result.loss) * len(labels)
+    log_probs = result.logits[0].log_softmax(1)
     scored = [n for n in range(len(labels)) if n not in context]
     return sum(float(log_probs[n, labels[n]]) for n in scored)
 

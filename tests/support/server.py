@@ -159,8 +159,8 @@ class ModelServer(HTTPServer):
         ids = [self.words.bos_token_id, *self.words(text, add_special_tokens=False).input_ids]
         with torch.no_grad():
             log_probs = self.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(dim=1)
-        given = [None, *(float(log_probs[n - 1, one]) for n, one in enumerate(ids) if n)]
-        tokens = [self.words.decode([one]) for one in ids]
+        given = [None, *(float(log_probs[n - 1, name]) for n, name in enumerate(ids) if n)]
+        tokens = [self.words.decode([name]) for name in ids]
         named = {"tokens": tokens, "token_logprobs": given}
         return {"index": 0, "text": text, "logprobs": named}
 

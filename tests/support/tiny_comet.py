@@ -27,7 +27,7 @@ def save_encoder(folder: Path) -> None:
     tokenizers, transformers = import_module("tokenizers"), import_module("transformers")
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     letters = f"▁{string.ascii_letters}{string.digits}.,é"
-    vocabulary = [*((mark, 0.0) for mark in special), *((one, -3.0) for one in letters)]
+    vocabulary = [*((mark, 0.0) for mark in special), *((letter, -3.0) for letter in letters)]
     vocabulary.append(("<mask>", 0.0))
     own = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=3))
     own.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
@@ -81,8 +81,8 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     path = save_checkpoint(kind, Path(folder))
     model = import_module("comet").load_from_checkpoint(str(path))
-    found = model.predict(json.load(sys.stdin), batch_size=2, gpus=0, progress_bar=False)
-    answers.write(json.dumps([float(score) for score in found.scores]))
+    result = model.predict(json.load(sys.stdin), batch_size=2, gpus=0, progress_bar=False)
+    answers.write(json.dumps([float(score) for score in result.scores]))
 
 
 if __name__ == "__main__":

@@ -111,11 +111,11 @@ class Objective:
     ) -> float:
         """The value of an output, of all documents or of some of them."""
         whole = lines_of(world, hypotheses, names)
-        found = sum(weight * whole.score(name) for name, weight in self.metrics.items())
+        result = sum(weight * whole.score(name) for name, weight in self.metrics.items())
         if self.length == "free":
-            return found
+            return result
         kept = lines_of(world, first_candidates(world), names).ratio
-        return found - self.price * abs(
+        return result - self.price * abs(
             whole.ratio - (kept if self.length == "keep" else 1.0 * float(self.length))
         )
 
@@ -133,9 +133,9 @@ class Round:
 
 def rounds(messages: str) -> list[Round]:
     """The rounds that were reported, in order; the value is BLEU where nothing else is said."""
-    found = list[Round]()
+    result = list[Round]()
     for number, line in re.findall(r"^round (\d+): (.*)$", messages, re.MULTILINE):
-        assert int(number) == len(found)
+        assert int(number) == len(result)
         real = re.search(r"decoded BLEU ([\d.]+)", line)
         before = re.search(r"predicted BLEU ([\d.]+)", line)
         value = re.search(r"objective (?:predicted (-?[\d.]+), )?decoded (-?[\d.]+\d)", line)
@@ -143,8 +143,8 @@ def rounds(messages: str) -> list[Round]:
         both = (value[1], value[2]) if value else (before and before[1], real[1])
         ahead, there = (None if one is None else float(one) for one in both)
         assert there is not None
-        found.append(Round(before and float(before[1]), float(real[1]), there, ahead))
-    return found
+        result.append(Round(before and float(before[1]), float(real[1]), there, ahead))
+    return result
 
 
 def kept(messages: str) -> int:
@@ -174,14 +174,14 @@ def every_choice(world: World, names: Sequence[str], most: float = math.pi) -> l
     places = sorted(angles)
     middles = [(a + b) / 2 for a, b in zip(places, [*places[1:], 2 * math.pi], strict=True)]
     n = len(world.lines("dev.docs"))
-    found = []
-    for angle in (one for one in middles if min(one, 2 * math.pi - one) <= most):
+    result = []
+    for angle in (middle for middle in middles if min(middle, 2 * math.pi - middle) <= most):
         weights = np.array([math.cos(angle), math.sin(angle)])
         chosen = {
             t: own[int(np.argmax([weights @ v for _, v in own]))][0] for t, own in lists.items()
         }
-        found.append([chosen.get(t, "") for t in range(n)])
-    return [list(own) for own in dict.fromkeys(map(tuple, found))]
+        result.append([chosen.get(t, "") for t in range(n)])
+    return [list(own) for own in dict.fromkeys(map(tuple, result))]
 
 
 def two_features(world: World, change: Callable[[str], str] = lambda line: line) -> None:

@@ -236,18 +236,18 @@ class World:
         words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
         return run([*words, *map(str, more)], stdin, environment)
 
-    def ok(self, command: str | Iterable[object], *more: object, **given: Any) -> Outcome:
+    def ok(self, command: str | Iterable[object], *more: object, **keywords: Any) -> Outcome:
         """`run` of a command that must succeed; skips where an optional package is missing."""
         need_packages(command)
-        found = self.run(command, *more, **given)
+        found = self.run(command, *more, **keywords)
         assert found.exit == 0, f"exit {found.exit}\n{found.err}\n{found.out}"
         return found
 
     def refused(
-        self, command: str | Iterable[object], *more: object, exit: int = 2, **given: Any
+        self, command: str | Iterable[object], *more: object, exit: int = 2, **keywords: Any
     ) -> str:
         """What a command that must end with this exit code says on standard error."""
-        found = self.run(command, *more, **given)
+        found = self.run(command, *more, **keywords)
         assert found.exit == exit, f"exit {found.exit}\n{found.err}"
         return found.err
 
@@ -276,9 +276,9 @@ def _packages(*path: str) -> Any:
     return _ENTRY_POINTS()
 
 
-def _installed(**given: str) -> Any:
+def _installed(**keywords: str) -> Any:
     """Entry points of the packages on `sys.path`; to look through all of them takes 10 ms."""
-    return _packages(*sys.path).select(**given)
+    return _packages(*sys.path).select(**keywords)
 
 
 def need_packages(command: str | Iterable[object]) -> None:

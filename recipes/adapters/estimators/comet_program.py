@@ -37,12 +37,12 @@ SEPARATOR = " </s> "
 def sample(request: dict[str, Any]) -> dict[str, str]:
     """What COMET takes; a request without a reference is for a model that needs none."""
     before = request.get("sources_before", []), request.get("candidates_before", [])
-    found = {
+    result = {
         "src": SEPARATOR.join([*before[0], request.get("source", "")]),
         "mt": SEPARATOR.join([*before[1], request["candidate"]]),
     }
     references = request.get("references") or [request.get("reference")]
-    return found if references[0] is None else {**found, "ref": references[0]}
+    return result if references[0] is None else {**result, "ref": references[0]}
 
 
 def checkpoint_of(model: str) -> Path:
@@ -52,12 +52,12 @@ def checkpoint_of(model: str) -> Path:
 
 def digest(checkpoint: Path) -> str:
     """First digits of the SHA-256 of a checkpoint and its hparams.yaml, one folder up."""
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for path in (checkpoint, checkpoint.absolute().parents[1] / "hparams.yaml"):
         with path.open("rb") as file:
             for part in iter(lambda: file.read(1 << 20), b""):
-                found.update(part)
-    return found.hexdigest()[:12]
+                result.update(part)
+    return result.hexdigest()[:12]
 
 
 def main() -> None:
@@ -83,10 +83,10 @@ def main() -> None:
             model = import_module("comet").load_from_checkpoint(str(path))
         if model.requires_references() and not all("ref" in one for one in batch):
             sys.exit("needs a reference: give it to --metric, not to --scorer")
-        found = model.predict(
+        result = model.predict(
             batch, batch_size=options.batch_size, gpus=options.gpus, progress_bar=False
         )
-        for score in found.scores:
+        for score in result.scores:
             print(float(score), file=answers)
         print(file=answers, flush=True)
         batch = []

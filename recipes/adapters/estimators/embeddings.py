@@ -69,7 +69,7 @@ def main() -> None:
     rows = {
         "cosine of source and candidate": (candidates @ sources.transpose(0, 2, 1))[..., 0],
         "mean cosine to the others": mean_of_others(candidates @ candidates.transpose(0, 2, 1)),
-        "mean chrF2 to the others": mean_of_others(np.array([chrf(own) for own in texts])),
+        "mean chrF2 to the others": mean_of_others(np.array([chrf(text) for text in texts])),
     }
     print("| scores | pairs in the order of people, % | penalty of the choice |\n|---|---|---|")
     for name, scores in rows.items():

@@ -39,8 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    convert(given.wheel, given.out)
+    options = parser.parse_args()
+    convert(options.wheel, options.out)
 
 
 if __name__ == "__main__":

@@ -163,9 +163,9 @@ class Session:
 
     def weights(self) -> Weights:
         """The current weights: of `-config`, over these those of the command line."""
-        found = read_weights(self.options.values("config")[0], self.notices)
-        dense = {name: (weight,) for name, weight in self.own.items()} | dict(found.dense)
-        sparse = dict(found.sparse)
+        result = read_weights(self.options.values("config")[0], self.notices)
+        dense = {name: (weight,) for name, weight in self.own.items()} | dict(result.dense)
+        sparse = dict(result.sparse)
         for file in self.options.values("weight-file"):
             more = read_weights(file, self.notices)
             dense |= more.dense

@@ -130,10 +130,10 @@ def main(words: Sequence[str]) -> None:
     n_lines = len((text_of(source[0]) if source else sys.stdin.read()).splitlines())
     (first,) = map(int, options.get("start-translation-id", ["0"]))
     path, size, *distinct = options.get("n-best-list", ["", "0"])
-    found = [ranked(lists.get(t, []), weights) for t in range(n_lines)]
+    result = [ranked(lists.get(t, []), weights) for t in range(n_lines)]
     listing = [
         line
-        for t, rows in enumerate(found)
+        for t, rows in enumerate(result)
         for line in listed(first + t, rows, int(size), distinct=bool(distinct))
     ]
     if path == "-":
@@ -143,7 +143,7 @@ def main(words: Sequence[str]) -> None:
         packed = gzip.open if path.endswith(".gz") else open
         with packed(path, "wt", encoding="utf-8") as file:
             file.writelines(listing)
-    print(end="".join(f"{rows[0][0][0] if rows else ''}\n" for rows in found))
+    print(end="".join(f"{rows[0][0][0] if rows else ''}\n" for rows in result))
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ class WordRecall(SentenceMetric):
     name = "recall"
 
     def score(self, hypothesis, references):
-        found, expected = {*hypothesis.split()}, [{*reference.split()} for reference in references]
-        return max(len(found & words) / max(1, len(words)) for words in expected)
+        result, expected = {*hypothesis.split()}, [{*reference.split()} for reference in references]
+        return max(len(result & words) / max(1, len(words)) for words in expected)
 
 
 class Overlap(PairUtility):

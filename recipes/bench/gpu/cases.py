@@ -86,15 +86,15 @@ class Together(InContext):
     @classmethod
     def extend_together(cls, requests: Sequence[Any]) -> list[Any]:
         """Scores after the contexts of all documents, in one batch."""
-        found = after(requests[0][0].scorer, [(p.lists[t], states) for p, states, t in requests])
-        return [(scores, (r[1], kept)) for r, (scores, kept) in zip(requests, found, strict=True)]
+        result = after(requests[0][0].scorer, [(p.lists[t], states) for p, states, t in requests])
+        return [(scores, (r[1], kept)) for r, (scores, kept) in zip(requests, result, strict=True)]
 
 
 def beams(engine: ScoringEngine, data: Set, width: int) -> Scores:
     """Score of each document's best path."""
     problems = [Together(engine, [Candidates.of([c]) for c in d]) for d in data.documents()]
-    found = run_batch(problems, [beam.steps(p, width=width) for p in problems])
-    return [np.array([paths[0].score]) for paths in found]
+    result = run_batch(problems, [beam.steps(p, width=width) for p in problems])
+    return [np.array([paths[0].score]) for paths in result]
 
 
 def word_case(name: str, sizes: Sizes, width: int | None = None) -> Case:
@@ -175,13 +175,13 @@ def causal_case(sizes: Sizes) -> Case:
     weights = layers * 12 * units**2  # that a token passes, beside the words' matrix
 
     def tasks(data: Set) -> list[causal.Task]:
-        found, before = [], [1]
+        result, before = [], [1]
         for candidates, begins in zip(data.lists, data.first, strict=True):
             before = [1] if begins else before[:1] + before[1:][-400:]
             own = [words or [3] for words in candidates]
-            found.append((tuple(before), own))
+            result.append((tuple(before), own))
             before = before + own[0]
-        return found
+        return result
 
     def ours(device: torch.device, dtype: str, data: Set) -> Callable[[], Scores]:
         moved = model.to(device, TYPES[dtype])
@@ -197,7 +197,7 @@ def causal_case(sizes: Sizes) -> Case:
 
     def operations(data: Set) -> float:
         """Those of the distinct prefixes and of the contexts, without attention."""
-        read = sum(data.list_nodes()) + sum(len(one[0]) for one in data.lists)
+        read = sum(data.list_nodes()) + sum(len(of_list[0]) for of_list in data.lists)
         return 2.0 * read * (weights + units * sizes.words)
 
     return Case("gpt2", ours, plain, lambda data: hypotheses("rnnlm", data), operations)

@@ -49,13 +49,13 @@ def _lstm(weights: dict[str, Tensor], names: Sequence[str]) -> nn.LSTM:
         return torch.cat([i, f, g, o])
 
     wide, inputs = weights[f"{names[0]}.lower.0"].shape
-    found = nn.LSTM(inputs, wide // 4, batch_first=True, bidirectional=len(names) == 2)
+    result = nn.LSTM(inputs, wide // 4, batch_first=True, bidirectional=len(names) == 2)
     for name, suffix in zip(names, ("", "_reverse"), strict=False):
         of = {"weight_ih": "lower", "weight_hh": "recurrent", "bias_ih": "bias"}
         for theirs, ours in of.items():
-            getattr(found, f"{theirs}_l0{suffix}").copy_(turned(weights[f"{name}.{ours}.0"]))
-        getattr(found, f"bias_hh_l0{suffix}").zero_()
-    return found
+            getattr(result, f"{theirs}_l0{suffix}").copy_(turned(weights[f"{name}.{ours}.0"]))
+        getattr(result, f"bias_hh_l0{suffix}").zero_()
+    return result
 
 
 class Attention(nn.Module):

@@ -69,14 +69,14 @@ PRODUCTS = [(4096,) * 3, (8192,) * 3, (8192, 1024, 32768)]
 
 def fastest(run: Callable[[], Scores]) -> tuple[float, Scores]:
     """Seconds of the fastest of up to three runs after a first one, which is not timed."""
-    found, seconds, began = run(), float("inf"), perf_counter()
+    result, seconds, began = run(), float("inf"), perf_counter()
     while seconds == float("inf") or perf_counter() - began < min(5.0, 3 * seconds):
         synchronise()
         start = perf_counter()
-        found = run()
+        result = run()
         synchronise()
         seconds = min(seconds, perf_counter() - start)
-    return seconds, found
+    return seconds, result
 
 
 def measured(run: Callable[[], Any], device: torch.device) -> tuple[Any, str]:
@@ -85,11 +85,11 @@ def measured(run: Callable[[], Any], device: torch.device) -> tuple[Any, str]:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     try:
-        found = run()
+        result = run()
     except torch.OutOfMemoryError:
         return None, "out of memory"
     held = torch.cuda.max_memory_allocated(device) >> 20 if device.type == "cuda" else None
-    return found, "–" if held is None else f"{held:,}"
+    return result, "–" if held is None else f"{held:,}"
 
 
 def difference(one: Scores, other: Scores) -> float:
@@ -163,7 +163,7 @@ def tests(device: torch.device, quick: bool) -> None:
     command += ["tests/lm/test_gpu.py", "tests/runs/test_gpu.py", *(["-k", "rnnlm-None"] * quick)]
     variables = {**os.environ, "RERANK_TEST_DEVICE": str(device)}
     try:
-        found = subprocess.run(
+        run = subprocess.run(
             command,
             cwd=BENCH.parents[1],
             env=variables,
@@ -171,7 +171,7 @@ def tests(device: torch.device, quick: bool) -> None:
             capture_output=True,
             text=True,
         )
-        said = [line for line in found.stdout.splitlines() if line.strip()] or [found.stderr]
+        said = [line for line in run.stdout.splitlines() if line.strip()] or [run.stderr]
     except subprocess.TimeoutExpired:
         said = ["not done after 240 s"]
     print(f"\n## pytest -m gpu\n\n{said[-1]}", flush=True)
@@ -289,7 +289,7 @@ def lists_of_test(data: Path | None, sizes: Sizes) -> Iterator[tuple[list[str], 
         else:
             kbest, docs = (data / f"tvsub-zh-en/test.{x}" for x in ("nbest.xz", "docids"))
             text = Text.read(data, "tvsub test", 2000)
-            counts = Counter(word for own in text.lists for c in own for word in c)
+            counts = Counter(word for of_list in text.lists for c in of_list for word in c)
             words = [word for word, _ in counts.most_common()]
             weights = {"LM0": 0.1, "TranslationModel0": [0.05] * 4, "WordPenalty0": -0.2}
             weights |= {"Distortion0": 0.05, "PhrasePenalty0": 0.1}
@@ -319,13 +319,13 @@ def decoding(report: Report, data: Path | None, sizes: Sizes, device: torch.devi
             began = perf_counter()
             most = max(0.0, report.end - began) + 40
             try:
-                found = subprocess.run(command, capture_output=True, text=True, timeout=most)
+                run = subprocess.run(command, capture_output=True, text=True, timeout=most)
             except subprocess.TimeoutExpired:
                 report.row(dtype, f"not done after {most:.0f} s")
                 return
             seconds = perf_counter() - began
-            if found.returncode:
-                report.row(dtype, found.stderr.strip().splitlines()[-1])
+            if run.returncode:
+                report.row(dtype, run.stderr.strip().splitlines()[-1])
                 continue
             documents = json.loads((folder / "s.json").read_text())["documents"]
             chosen = [choice for document in documents for choice in document["choices"]]
@@ -360,11 +360,11 @@ def kernels(
             synchronise()
         events = [one for one in profile.key_averages() if one.device_type == of_device]
         times = "self_device_time_total" if cuda else "self_cpu_time_total"
-        found = {one.key: getattr(one, times) / 1e6 for one in events}
+        result = {event.key: getattr(event, times) / 1e6 for event in events}
         report.row(f"{seconds:.6f}", "all, by the clock")
-        report.row(f"{sum(found.values()):.6f}", "all kernels")
-        for key in sorted(found, key=lambda key: -found[key])[:15]:
-            report.row(f"{found[key]:.6f}", f"`{key[:90]}`")
+        report.row(f"{sum(result.values()):.6f}", "all kernels")
+        for key in sorted(result, key=lambda key: -result[key])[:15]:
+            report.row(f"{result[key]:.6f}", f"`{key[:90]}`")
 
 
 CASES: dict[str, Callable[[Sizes], Case]] = {

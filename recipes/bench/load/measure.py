@@ -149,10 +149,10 @@ class PrivateMemory(threading.Thread):
                 lines = self.status.read_text().splitlines()
             except OSError:
                 return
-            found = [line.split()[1] for line in lines if line.startswith("RssAnon")]
-            if not found:  # a process that nobody has waited for yet
+            result = [line.split()[1] for line in lines if line.startswith("RssAnon")]
+            if not result:  # a process that nobody has waited for yet
                 return
-            self.peak = max(self.peak, int(found[0]) / 1024)
+            self.peak = max(self.peak, int(result[0]) / 1024)
             time.sleep(0.05)
 
 
@@ -192,13 +192,13 @@ def table(lines: list[str]) -> str:
     head = ["command", *(f"{size}: CPU s, MB" for size in sizes), "MB, M − S", "MB, L − M"]
     rows = [head, ["---", *(["--:"] * (len(head) - 1))]]
     for name in commands(Path()):
-        found = {size: results[name, size] for size in sizes if (name, size) in results}
+        result = {size: results[name, size] for size in sizes if (name, size) in results}
         row = [f"`{name}`"]
         for size in sizes:
-            if size not in found:
+            if size not in result:
                 row.append("–")
                 continue
-            one = found[size]
+            one = result[size]
             text, most_held = f"{one['cpu']:.1f}, {one['megabytes']:,.0f}", one["megabytes"]
             if "--memory" in name:
                 most_held = one["private"]
@@ -210,8 +210,8 @@ def table(lines: list[str]) -> str:
                 text += " !"
             row.append(text)
         for small, large in (("S", "M"), ("M", "L")):
-            if small in found and large in found:
-                slope = found[large]["megabytes"] - found[small]["megabytes"]
+            if small in result and large in result:
+                slope = result[large]["megabytes"] - result[small]["megabytes"]
                 mark = " !" if name in STREAMING and slope > 200 else ""
                 row.append(f"{slope:,.0f}{mark}")
             else:
@@ -227,24 +227,24 @@ def main() -> None:
     parser.add_argument("sizes", nargs="*", metavar="SIZE", help=", ".join(SIZES))
     parser.add_argument("--only", action="append", metavar="COMMAND", help="of the table")
     parser.add_argument("--table", action="store_true", help="print the table, run nothing")
-    given = parser.parse_args()
-    if unknown := set(given.sizes) - set(SIZES):
+    options = parser.parse_args()
+    if unknown := set(options.sizes) - set(SIZES):
         parser.error(f"unknown size {', '.join(sorted(unknown))}: expected {', '.join(SIZES)}")
-    if unknown := set(given.only or ()) - set(commands(Path())):
+    if unknown := set(options.only or ()) - set(commands(Path())):
         parser.error(
             f"unknown command {', '.join(unknown)}; expected {', '.join(commands(Path()))}"
         )
-    given.work.mkdir(parents=True, exist_ok=True)
-    results = given.work / "results.jsonl"
-    register_scorer(given.work / "scorer")
-    for name in () if given.table else given.sizes:
-        data = given.work / name
+    options.work.mkdir(parents=True, exist_ok=True)
+    results = options.work / "results.jsonl"
+    register_scorer(options.work / "scorer")
+    for name in () if options.table else options.sizes:
+        data = options.work / name
         make(name, SIZES[name], data)
         for command, arguments in commands(data).items():
-            if given.only and command not in given.only:
+            if options.only and command not in options.only:
                 continue
             log = data / f"{command.replace(' ', '_')}.log"
-            done = run(arguments, given.work / "scorer", log)
+            done = run(arguments, options.work / "scorer", log)
             load = os.getloadavg()[0]
             print(
                 f"{name} {command}: {done.seconds:.1f} s ({done.cpu:.1f} s of CPU, load "

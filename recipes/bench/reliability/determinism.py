@@ -101,17 +101,17 @@ class Decoding:
         """With the documents in the other order; the output is put back in order."""
         names = self.docs.read_bytes().splitlines()
         runs = [list(one) for _, one in groupby(range(len(names)), key=names.__getitem__)]
-        order = [t for one in reversed(runs) for t in one]
+        order = [t for run in reversed(runs) for t in run]
         place = {t: n for n, t in enumerate(order)}
         lists: list[list[bytes]] = [[] for _ in names]
         for line in self.kbest.read_bytes().splitlines():
             number, _, rest = line.partition(b" ")
             lists[place[int(number)]].append(b"%d %s" % (place[int(number)], rest))
         kbest, docs = self.work / "turned.nbest", self.work / "turned.docs"
-        kbest.write_bytes(b"".join(line + b"\n" for own in lists for line in own))
+        kbest.write_bytes(b"".join(line + b"\n" for of_list in lists for line in of_list))
         docs.write_bytes(b"".join(names[t] + b"\n" for t in order))
-        found = self.run("--no-cache", "", "--kbest", str(kbest), "--docs", str(docs))
-        lines = found.splitlines(keepends=True)
+        run = self.run("--no-cache", "", "--kbest", str(kbest), "--docs", str(docs))
+        lines = run.splitlines(keepends=True)
         return b"".join(lines[place[t]] for t in range(len(names)))
 
     def _empty(self, name: str) -> Path:

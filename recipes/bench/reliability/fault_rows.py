@@ -112,17 +112,17 @@ def rows_of_the_table() -> dict[int, dict[str, str]]:
 
 def evidence() -> dict[int, list[str]]:
     """The tests of each row that is held: names of rows of the table, then `file::test`."""
-    found = {row: sorted(names) for row, names in rows_of_the_table().items()}
+    result = {row: sorted(names) for row, names in rows_of_the_table().items()}
     for row, tests in HELD.items():
-        found[row] = [*found.get(row, []), *tests]
-    return found
+        result[row] = [*result.get(row, []), *tests]
+    return result
 
 
 def commands_of(row: int, tests: Sequence[str]) -> set[str]:
     """The commands that tests of a row run."""
     of_table = rows_of_the_table().get(row, {})
-    found = {of_table[test].split()[0] for test in tests if test in of_table}
-    return found | {"tests of functions and programs" for test in tests if "::" in test}
+    result = {of_table[test].split()[0] for test in tests if test in of_table}
+    return result | {"tests of functions and programs" for test in tests if "::" in test}
 
 
 def main() -> None:

@@ -176,7 +176,7 @@ def _torn_parts(folder: Path) -> Iterator[str]:
         if path.exists():
             try:
                 shards = json.loads(path.read_bytes())["shards"]
-                whole = all(_digest(folder / one["file"]) == one["sha256"] for one in shards)
+                whole = all(_digest(folder / shard["file"]) == shard["sha256"] for shard in shards)
             except (ValueError, KeyError, FileNotFoundError):
                 whole = False
             if not whole:
@@ -272,18 +272,18 @@ def main() -> None:
         for job in (one for one in jobs(demo) if one.name in options.only):
             rng = np.random.default_rng(options.seed)
             work = options.work.resolve() / job.name
-            found = kill_loop(job, partial(Session, program), work, rounds, rng)
+            result = kill_loop(job, partial(Session, program), work, rounds, rng)
             rows.append(
                 {
                     "command": job.name + name,
-                    "seconds": f"{found.seconds:.1f}",
-                    "rounds": found.rounds,
-                    "kills": found.kills,
-                    "torn files": found.torn,
-                    "rounds with equal bytes": found.equal,
-                    "temporary files of a kill": f"{found.temporary} of {job.writers}",
-                    "finished work forgotten": found.forgotten,
-                    "starts refused": len(found.refused),
+                    "seconds": f"{result.seconds:.1f}",
+                    "rounds": result.rounds,
+                    "kills": result.kills,
+                    "torn files": result.torn,
+                    "rounds with equal bytes": result.equal,
+                    "temporary files of a kill": f"{result.temporary} of {job.writers}",
+                    "finished work forgotten": result.forgotten,
+                    "starts refused": len(result.refused),
                 }
             )
             sys.stderr.write(f"{rows[-1]}\n")

@@ -77,11 +77,11 @@ def run_time_packages(
             continue
         seen.add(key)
         try:
-            packages[name] = found = find(needed.name)
+            packages[name] = result = find(needed.name)
         except metadata.PackageNotFoundError:
             packages[name] = None
             continue
-        further = map(Requirement, found.requires or ())
+        further = map(Requirement, result.requires or ())
         queue += [one for one in further if _applies(one, needed.extras)]
     return dict(sorted(packages.items()))
 
@@ -105,7 +105,7 @@ def stated_licence(fields: Message) -> tuple[str, str]:
     classifiers = fields.get_all("Classifier", ())
     names = [one.rpartition(" :: ")[2] for one in classifiers if one.startswith("License :: ")]
     if names:
-        return " AND ".join(NAMES.get(one, one) for one in names), "Classifier"
+        return " AND ".join(NAMES.get(name, name) for name in names), "Classifier"
     return (text.partition("\n")[0], "License") if text else ("", "")
 
 
@@ -161,7 +161,7 @@ def content_faults(wheel: Path, sources: Iterable[str]) -> list[str]:
 
     sources: paths of the files of the repository, relative to its root
     """
-    expected = {one for one in sources if PurePosixPath(one).parts[0] in PACKAGES}
+    expected = {source for source in sources if PurePosixPath(source).parts[0] in PACKAGES}
     faults, members = [], set()
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.namelist():

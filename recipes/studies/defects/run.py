@@ -122,9 +122,9 @@ def main(data: Path, work: Path, seeds: int) -> None:
                 path = work / f"{name}.jsonl"
                 put = with_defects(sentences, share, np.random.default_rng(seed), path)
                 documents = list(rerank.read(kbest=path))
-                found, place = Defects(), 0
-                for _, kbest in found.marked(((d.id, d.kbest) for d in documents), Notices()):
-                    marks = found.marks(kbest)
+                result, place = Defects(), 0
+                for _, kbest in result.marked(((d.id, d.kbest) for d in documents), Notices()):
+                    marks = result.marks(kbest)
                     for t in range(len(kbest)):
                         for k, row in enumerate(kbest.rows(t)):
                             kind, mark = put.get((place, k)), marks[row]

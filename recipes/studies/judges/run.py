@@ -104,8 +104,8 @@ class Opinions(ThreadingHTTPServer):
         low, high = 0.01, 1000.0
         while high / low > 1.001:
             self.noise = (low * high) ** 0.5
-            found = strength(self.of_pass(1), self.truth)
-            low, high = (self.noise, high) if found > wanted else (low, self.noise)
+            result = strength(self.of_pass(1), self.truth)
+            low, high = (self.noise, high) if result > wanted else (low, self.noise)
         places = enumerate(zip(people.sources, people.texts, strict=True))
         self.places = {(s, x): (t, k) for t, (s, texts) in places for k, x in enumerate(texts)}
         self.spread = float(self.of_pass(1).std())
@@ -136,29 +136,29 @@ class Opinions(ThreadingHTTPServer):
         one = re.search(r"^Translation to judge:\n(.*)\n", question, re.M)
         listed = re.findall(r"^Translation (\w+):\n(.*)\n", question, re.M)
         texts = [one[1]] if one else [text for _, text in listed]
-        found = [self.opinion(source[1] if source else "", x, salt) for x in texts]
-        found[0] += BIAS * self.noise * (len(found) > 1)
+        result = [self.opinion(source[1] if source else "", x, salt) for x in texts]
+        result[0] += BIAS * self.noise * (len(result) > 1)
         if "Rank these" in question:
-            ranked = sorted(zip(found, listed, strict=True), reverse=True)
+            ranked = sorted(zip(result, listed, strict=True), reverse=True)
             return json.dumps({"ranking": [label for _, (label, _) in ranked]})
         if "Which of the two" in question:
-            return listed[int(np.argmax(found))][0]
+            return listed[int(np.argmax(result))][0]
         if "Find the errors" in question:
-            return json.dumps({"errors": errors(-found[0], texts[0].split())})
-        rating = 70 + 15 * (found[0] - self.truth.mean()) / self.spread
+            return json.dumps({"errors": errors(-result[0], texts[0].split())})
+        rating = 70 + 15 * (result[0] - self.truth.mean()) / self.spread
         rating = min(100, max(0, round(rating)))
         return "ABCDE"[min(4, (100 - rating) // 20)] if "Grade this" in question else str(rating)
 
 
 def errors(penalty: float, words: Sequence[str]) -> list[dict[str, str]]:
     """Errors, their words made up, whose penalties sum to about this."""
-    found, left = list[dict[str, str]](), max(0.0, penalty)
+    result, left = list[dict[str, str]](), max(0.0, penalty)
     for severity, weight in (("critical", 25.0), ("major", 5.0), ("minor", 1.0)):
         while left >= weight / 2 + 0.5 * (weight > 1):
-            span = words[len(found) % max(1, len(words))] if words else ""
-            found.append({"span": span, "category": "accuracy", "severity": severity})
+            span = words[len(result) % max(1, len(words))] if words else ""
+            result.append({"span": span, "category": "accuracy", "severity": severity})
             left -= weight
-    return found
+    return result
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -205,8 +205,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", nargs="*", default=[*ROWS, WEIGHED])
-    given = parser.parse_args()
-    people = People(given.data / "mqm-zh-en")
+    options = parser.parse_args()
+    people = People(options.data / "mqm-zh-en")
     means = people.penalties.mean(axis=0)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -232,10 +232,10 @@ def main() -> None:
                 cells.append(f" {of_pass(server.of_pass(1), server.truth):.2f} |")
             print(f"| {name} of opinions and people | |{''.join(cells)}")
         for n in (20, 60, len(people.sources)):
-            cells = " | ".join(f"{value:.2f}" for value in of_engines(people, given.seeds, n))
+            cells = " | ".join(f"{value:.2f}" for value in of_engines(people, options.seeds, n))
             print(f"| the system of highest mean opinion | {n * len(means):,} | {cells} |")
-        table = Table(people, work, given.seeds, plain)
-        for name in given.only:
+        table = Table(people, work, options.seeds, plain)
+        for name in options.only:
             if name == WEIGHED:
                 table.show_weights()
             else:
@@ -250,7 +250,7 @@ class Table:
 
     def show(self, name: str, keys: str) -> None:
         """Print the row of a judge with these keys."""
-        found, asked = [], 0
+        result, asked = [], 0
         for wanted in STRENGTHS:
             own = []
             for seed in range(self.seeds):
@@ -258,8 +258,8 @@ class Table:
                     own.append(self.people.penalty(judged(self.people, server, self.work, keys)))
                     server.shutdown()
                     asked += server.asked
-            found.append(np.array(own))
-        self._print(name, asked / self.seeds / len(STRENGTHS), found)
+            result.append(np.array(own))
+        self._print(name, asked / self.seeds / len(STRENGTHS), result)
 
     def show_weights(self) -> None:
         """Print rows of other weights of the rating: by it alone, and tuned on half the documents.
@@ -312,7 +312,7 @@ def best_of(kbest: Path, weight: float | None) -> list[str]:
 
 def of_engines(people: People, seeds: int, n: int) -> list[float]:
     """MQM of the system whose mean opinion of n drawn segments is best, for each strength."""
-    found = []
+    result = []
     for wanted in STRENGTHS:
         own = []
         for seed in range(seeds):
@@ -321,8 +321,8 @@ def of_engines(people: People, seeds: int, n: int) -> list[float]:
                 drawn = np.random.default_rng(seed).permutation(len(people.sources))[:n]
                 best = server.of_pass(1)[drawn].mean(axis=0).argmax()
                 own.append(people.penalties[:, best].mean())
-        found.append(float(np.mean(own)))
-    return found
+        result.append(float(np.mean(own)))
+    return result
 
 
 if __name__ == "__main__":

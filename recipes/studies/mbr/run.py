@@ -99,7 +99,7 @@ class Recipe:
 def scores(out: Path, references: Iterable[Path]) -> tuple[float, float, float]:
     """BLEU and chrF2 of sacrebleu, the words as they are, and the length ratio."""
     lines = out.read_text().split("\n")[:-1]
-    targets = [one.read_text().split("\n")[:-1] for one in references]
+    targets = [reference.read_text().split("\n")[:-1] for reference in references]
     bleu = sacrebleu.corpus_bleu(lines, targets, tokenize="none", force=True)
     return bleu.score, sacrebleu.corpus_chrf(lines, targets).score, bleu.sys_len / bleu.ref_len
 
@@ -131,10 +131,10 @@ def spreads(recipe: Recipe) -> None:
         files = recipe.files(lists)
         searches = [(), *(("--search", f"mbr:spread={spread}") for spread in SPREADS)]
         outputs = [recipe.decode(lists.stem, files, *search) for search in searches]
-        highest, *found = (scores(out, files.references)[0] for out in outputs)
+        highest, *result = (scores(out, files.references)[0] for out in outputs)
         print(f"\n{lists.stem}, BLEU by spread; path of highest score {highest:.2f}\n")
         print(f"| {' | '.join(map(str, SPREADS))} |\n|{'---|' * len(SPREADS)}")
-        print(f"| {' | '.join(f'{score:.2f}' for score in found)} |", flush=True)
+        print(f"| {' | '.join(f'{score:.2f}' for score in result)} |", flush=True)
 
 
 def combine(
@@ -150,10 +150,10 @@ def combine(
             file.writelines(f"{t} ||| {line} ||| F0= 0 ||| 0\n" for line in lines)
     weights.write_text('{"F0": 0}\n')
     files = Files(kbest, docs, weights, references)
-    found = sorted((scores(path, references)[0], one) for one, path in systems.items())
+    result = sorted((scores(path, references)[0], one) for one, path in systems.items())
     rows = {
         f"{one}, of systems alone the {k}": systems[one]
-        for k, one in (("worst", found[0][1]), ("best", found[-1][1]))
+        for k, one in (("worst", result[0][1]), ("best", result[-1][1]))
     }
     for utility in UTILITIES:
         rows[f"mbr, {utility}"] = recipe.decode(name, files, "--search", f"mbr:utility={utility}")
@@ -204,7 +204,7 @@ def speed(recipe: Recipe) -> None:
             utilities: list[ExpectedUtility] = [attribute(UTILITIES[name])(one) for one in sets[k]]
             _decide(utilities[0], 1)  # compiled code is loaded
             began = time.process_time()
-            n = sum(_decide(one) for one in utilities)
+            n = sum(_decide(utility) for utility in utilities)
             took.append(1000 * (time.process_time() - began) / n)
         print(f"| {name} |", " | ".join(f"{one:.3f}" for one in took), "|", flush=True)
     bleu, texts = sacrebleu.metrics.BLEU(tokenize="none", effective_order=True), []
@@ -220,7 +220,7 @@ def speed(recipe: Recipe) -> None:
 
 def _kbest(documents: Iterable[Document]) -> Iterable[KBest]:
     """The lists of documents."""
-    return (one.kbest for one in documents if one.kbest is not None)
+    return (document.kbest for document in documents if document.kbest is not None)
 
 
 def _decide(utility: ExpectedUtility, most: int | None = None) -> int:

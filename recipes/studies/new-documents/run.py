@@ -184,7 +184,7 @@ def result(pair: Pair, select: str, seed: int) -> Result:
     if own is None:
         return Result(weights)
     gain = bleu_of(own.statistics) - bleu_of(own.held_out[0])
-    chosen = [replace(own, chosen=one) for one in own.candidates]
+    chosen = [replace(own, chosen=candidate) for candidate in own.candidates]
     several = (found.task.full(one.weights(one.tuned)) for one in chosen)
     return Result(weights, gain, tuple(several))
 
@@ -221,12 +221,12 @@ def main(
         for test, of in pair.tests.items():
             begin = bleu(start, of)
             scores = [np.array([bleu(one, of) for one in found[kind]]) for kind in kinds]
-            means = [float(one.mean()) for one in scores]
+            means = [float(score.mean()) for score in scores]
             gains.append([means[-1] - other for other in (*means[:-1], begin)])
             cells = [name, test, f"{begin:.2f} ({what})"]
-            cells += [f"{one.mean():.2f} ± {one.std():.2f}" for one in scores]
+            cells += [f"{score.mean():.2f} ± {score.std():.2f}" for score in scores]
             cells += map("{:+.2f}".format, [*gains[-1], float(scores[-1].min()) - begin])
-            best = [max(bleu(one, of) for one in every.at_shares) for every in results]
+            best = [max(bleu(share, of) for share in every.at_shares) for every in results]
             cells.append(f"{np.mean(best) - begin:+.2f}")
             lengths = ratio(start, pair.tuning), ratio(start, of)
             lengths += (float(np.mean([ratio(one, of) for one in found[CV]])),)

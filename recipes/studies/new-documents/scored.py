@@ -45,13 +45,13 @@ def with_scorer(of: Set, correlation: float, top: int, out: Path, draw: int) -> 
     with out.open("w", encoding="utf-8") as file:
         for number, lines in lists:
             parts = [line.split(" ||| ") for line in islice(lines, top)]
-            scores = (sentence_bleu(own[1], references[number], tokenize="none") for own in parts)
+            scores = (sentence_bleu(part[1], references[number], tokenize="none") for part in parts)
             quality = np.array([score.score for score in scores])
             quality = (quality - quality.mean()) / (quality.std() or 1.0)
             noise = rng.standard_normal(len(parts)) * np.sqrt(1 - correlation**2)
-            for own, value in zip(parts, correlation * quality + noise, strict=True):
-                own[2] += f" made= {value:.6f}"
-                file.write(" ||| ".join(own) + "\n")
+            for part, value in zip(parts, correlation * quality + noise, strict=True):
+                part[2] += f" made= {value:.6f}"
+                file.write(" ||| ".join(part) + "\n")
     return out
 
 
@@ -91,9 +91,9 @@ def main(
         lists[f"r = {r:g}"] = {
             n: with_scorer(found[n], r, top, file, draw) for n, file in files.items()
         }
-    for scorer, own in lists.items():
+    for scorer, of_list in lists.items():
         by_name = {
-            name: replace(found[name], lists=replace(found[name].lists, kbest=own[name]))
+            name: replace(found[name], lists=replace(found[name].lists, kbest=of_list[name]))
             for name in PAIRS
         }
         for row in rows_of(by_name, data / TED / MOSES, seeds):

@@ -142,16 +142,16 @@ class Training:
             command += ["--embed", str(size[0]), "--hidden", str(size[1])]
             command += ["--vocab", str(WORDS), "--seed", str(seed), *self.options]
             run([*command, "--curve", str(curve)], self.end)
-            found = {part: self.perplexity(folder, part) for part in ("valid", "test")}
+            result = {part: self.perplexity(folder, part) for part in ("valid", "test")}
             with atomic(str(done)) as file:
-                file.write(json.dumps(found).encode())
-        found = json.loads(done.read_text())
-        test = found["test"]
-        nats = np.array([[one["nats"]] for one in test["documents"]])
+                file.write(json.dumps(result).encode())
+        result = json.loads(done.read_text())
+        test = result["test"]
+        nats = np.array([[document["nats"]] for document in test["documents"]])
         heading, *_, last = (line.split("\t") for line in curve.read_text().splitlines())
         epochs = float(dict(zip(heading, last, strict=True))["epoch"])
         perplexities = test["perplexity"], test["perplexity_without_eos"]
-        return Figures(found["valid"]["perplexity"], *perplexities, nats, epochs)
+        return Figures(result["valid"]["perplexity"], *perplexities, nats, epochs)
 
     def perplexity(self, folder: Path, part: str) -> dict[str, Any]:
         """What `rerank perplexity --format json` prints, documents among it."""

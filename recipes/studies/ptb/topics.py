@@ -120,9 +120,9 @@ class Text:
     @property
     def follows(self) -> NDArray[np.bool_]:
         """Whether (S,) sentences have one before them in their document."""
-        found = np.ones(len(self.topics), dtype=np.bool_)
-        found[self.corpus.documents[:-1][np.diff(self.corpus.documents) > 0]] = False
-        return found
+        result = np.ones(len(self.topics), dtype=np.bool_)
+        result[self.corpus.documents[:-1][np.diff(self.corpus.documents) > 0]] = False
+        return result
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,8 @@ class SentenceLSTM(Predictor):
             if not len(index):
                 break
             alive = torch.from_numpy(index)
-            *found, after = self.sentences(task, row[index], contexts.take(alive), noise)
-            columns.append(found)
+            *result, after = self.sentences(task, row[index], contexts.take(alive), noise)
+            columns.append(result)
             contexts = contexts.put(alive, after)
         logits, targets, nlls = zip(*columns, strict=True)
         return torch.cat(logits), torch.cat(targets), torch.stack(nlls).sum(), contexts
@@ -279,9 +279,9 @@ class BagNetwork(Predictor):
 
 def table(rows: int, columns: int) -> nn.Embedding:
     """Embeddings of U(±0.1)."""
-    found = nn.Embedding(rows, columns)
-    nn.init.uniform_(found.weight, -0.1, 0.1)
-    return found
+    result = nn.Embedding(rows, columns)
+    nn.init.uniform_(result.weight, -0.1, 0.1)
+    return result
 
 
 @torch.no_grad()
@@ -331,10 +331,10 @@ def train(model: Predictor, task: Task, valid: Task, epochs: int, patience: int)
                 nn.utils.clip_grad_norm_(parameters, CLIP)
                 optimiser.step()
             update += 1
-        found = measure(model, valid)
-        print(f"epoch {epoch + 1}  valid {found.cell()}", file=sys.stderr, flush=True)
+        result = measure(model, valid)
+        print(f"epoch {epoch + 1}  valid {result.cell()}", file=sys.stderr, flush=True)
         failures += 1
-        if (now := found.nats / found.predictions) < best:
+        if (now := result.nats / result.predictions) < best:
             best, failures = now, 0
             best_weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         if failures >= patience > 0:
@@ -429,8 +429,8 @@ def main(
     columns, words = in_ids([data / text.format(part=part) for part in PARTS], VOCABULARY)
     labels, topics = in_ids([label.with_name(f"{label.name}.{part}") for part in PARTS], 1 << 31)
     texts = {
-        part: Text(own, np.maximum(beside.tokens.astype(np.int64) - UNKNOWN_TOPIC, 0))
-        for part, own, beside in zip(PARTS, columns, labels, strict=True)
+        part: Text(column, np.maximum(beside.tokens.astype(np.int64) - UNKNOWN_TOPIC, 0))
+        for part, column, beside in zip(PARTS, columns, labels, strict=True)
     }
     topics -= UNKNOWN_TOPIC
     print(f"| paper | inputs | {' | '.join(f'{size} hidden units' for size in hidden)} |")
@@ -447,8 +447,8 @@ def main(
                 model = kind(row, words, topics, size)
                 tasks = {part: Task.of(own, row) for part, own in texts.items()}
                 train(model, tasks["train"], tasks["valid"], epochs, patience)
-                found = measure(model, tasks["test"])
-                done.write_text(json.dumps(vars(found)))
+                result = measure(model, tasks["test"])
+                done.write_text(json.dumps(vars(result)))
             cells.append(Figures(**json.loads(done.read_text())).cell())
         print(f"| {row.place} | {row.inputs} | {' | '.join(cells)} |", flush=True)
     for baseline, figures in baselines(texts["train"], texts["test"], topics):

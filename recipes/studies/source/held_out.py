@@ -37,14 +37,14 @@ def main(sides: tuple[str, str], documents: int, out: Path) -> None:
     for side in sides:
         language, _, file = side.partition("=")
         texts[language] = parted(file)
-    lengths = [np.array([len(one) for one in own]) for own in texts.values()]
+    lengths = [np.array([len(one) for one in text]) for text in texts.values()]
     if len(lengths) != 2 or not np.array_equal(*lengths):
         raise click.UsageError(f"{' '.join(sides)}: expected as many sentences in each document")
     if documents >= len(lengths[0]):
         raise click.UsageError(f"--documents {documents}: the text has {len(lengths[0]):,}")
     out.mkdir(parents=True, exist_ok=True)
-    for language, own in texts.items():
-        for name, part in (("train", own[:-documents]), ("valid", own[-documents:])):
+    for language, text in texts.items():
+        for name, part in (("train", text[:-documents]), ("valid", text[-documents:])):
             with atomic(str(out / f"{name}.{language}")) as file:
                 file.write(b"\n".join(b"".join(b"%s\n" % line for line in one) for one in part))
             words = sum(len(line.split()) for one in part for line in one)

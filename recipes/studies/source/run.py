@@ -57,8 +57,8 @@ class Lists:
     @property
     def references(self) -> list[str]:
         """A reference, or several."""
-        found = sorted(self.stem.parent.glob(f"{self.stem.name}.en*"))
-        return [word for path in found for word in ("--ref", str(path))]
+        result = sorted(self.stem.parent.glob(f"{self.stem.name}.en*"))
+        return [word for path in result for word in ("--ref", str(path))]
 
     @property
     def start(self) -> list[str]:
@@ -162,10 +162,10 @@ class Recipe:
         report = self.run("evaluate", *files, *map(str, outs), "--format", "json")
         own, *others = json.loads(report)["systems"]
         rows_of = [["first candidates", "", *cells(own), ""]]
-        for (system, top), out, found in zip(rows, outs, others, strict=True):
+        for (system, top), out, other in zip(rows, outs, others, strict=True):
             tuned = json.loads((out.parent / "weights.json").read_text())["provenance"]
             held_out = tuned.get("selection", {}).get("held_out_bleu")  # not of a few lines
-            rows_of.append([system, str(top), *cells(found), f"{held_out or math.nan:.2f}"])
+            rows_of.append([system, str(top), *cells(other), f"{held_out or math.nan:.2f}"])
         rows_of += self.of_seeds(dict(zip(rows, others, strict=True)))
         heads = "system|K|BLEU|gain, 95 %|chrF|TER|length ratio|b/e/w|p|BLEU tuned, held out"
         return f"\n{test.stem.name}, {own['signature']}\n\n{table(heads, rows_of)}"
@@ -253,10 +253,10 @@ def main(
     for folder in sets:
         lists = [Lists(data / folder / name) for name in SETS[folder]]
         if documents is not None:
-            lists = [one.head(documents, work / "data" / folder) for one in lists]
+            lists = [of_list.head(documents, work / "data" / folder) for of_list in lists]
         folders.append(tuple(lists))
     for name in dict.fromkeys(name for system in chosen for name in system.split("+")):
-        for one in (one for lists in folders for one in lists if name in models):
+        for one in (of_list for lists in folders for of_list in lists if name in models):
             recipe.score(one, name, max(tops))
     print(f"commit {commit()}\n")
     about = [[name, *map(str, recipe.about(name).values())] for name in models]

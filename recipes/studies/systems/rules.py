@@ -70,7 +70,7 @@ class Half:
     @property
     def lists(self) -> list[str]:
         """Options that make the lists."""
-        return [*(f"--systems={one}" for one in self.systems), "--docs", str(self.docs)]
+        return [*(f"--systems={system}" for system in self.systems), "--docs", str(self.docs)]
 
 
 def rerank(*command: str) -> None:
@@ -114,10 +114,10 @@ class TestSet:
     def scores(self, output: Sequence[str]) -> Scores:
         """Scores of an output by metric, and its length ratio."""
         judged = self.judged(output)
-        found = {x: float(score(own.sum(axis=0))) for x, (own, score) in judged.items()}
+        result = {x: float(score(own.sum(axis=0))) for x, (own, score) in judged.items()}
         if "BLEU" in judged:
-            found[LENGTH] = float(length_ratio(judged["BLEU"][0].sum(axis=0)))
-        return found
+            result[LENGTH] = float(length_ratio(judged["BLEU"][0].sum(axis=0)))
+        return result
 
     def by_document(self, rows: Rows) -> Rows:
         """Sums over the sentences of each document."""
@@ -170,16 +170,16 @@ def nmt(data: Path) -> TestSet:
 
 def wmt23(data: Path) -> TestSet:
     """All systems of WMT23 ru-en."""
-    found = read_texts(data / "wmt23-ru-en" / "wmttest2023.ru-en.all.xml.gz", Notices())
-    if found is None:
+    result = read_texts(data / "wmt23-ru-en" / "wmttest2023.ru-en.all.xml.gz", Notices())
+    if result is None:
         raise SystemExit("wmt23-ru-en: expected WMT XML")
 
     def decoded(lines: Sequence[bytes | None]) -> list[str]:
         return [" ".join((line or b"").decode().split()) for line in lines]
 
-    documents, (reference,) = found.documents, found.text("reference").values()
+    documents, (reference,) = result.documents, result.text("reference").values()
     docids = [name for name, own in documents.ranges() for _ in own]
-    systems = {name: decoded(lines) for name, lines in found.text("system").items()}
+    systems = {name: decoded(lines) for name, lines in result.text("system").items()}
     return TestSet(docids, systems, decoded(reference), "13a", {})
 
 
@@ -250,12 +250,12 @@ def held_out(gains: Sequence[Mapping[tuple[float, ...], Scores]]) -> Scores:
     def mean(constants: tuple[float, ...], sets: Sequence[int], metric: str) -> float:
         return float(np.mean([gains[i][constants][metric] for i in sets]))
 
-    found = []
+    result = []
     for i in range(len(gains)):
         others = [j for j in range(len(gains)) if j != i]
         best = max(gains[i], key=lambda x: mean(x, others, "BLEU") + mean(x, others, "chrF2"))
-        found.append(gains[i][best])
-    return {metric: float(np.mean([own[metric] for own in found])) for metric in METRICS[:2]}
+        result.append(gains[i][best])
+    return {metric: float(np.mean([own[metric] for own in result])) for metric in METRICS[:2]}
 
 
 def table_of(
@@ -266,10 +266,10 @@ def table_of(
     judge = next(iter(singles[0]))  # the metric of the test
     of_systems = [found.scores(lines) for lines in found.systems.values()]
     columns = {x: np.array([own[x] for own in of_systems]) for x in of_systems[0]}
-    best = {x: int((-own if x == "MQM" else own).argmax()) for x, own in columns.items()}
-    top = {x: float(own[best[x]]) for x, own in columns.items() if x != LENGTH}
+    best = {x: int((-column if x == "MQM" else column).argmax()) for x, column in columns.items()}
+    top = {x: float(column[best[x]]) for x, column in columns.items() if x != LENGTH}
     rows = {
-        "mean system": {x: float(own.mean()) for x, own in columns.items()},
+        "mean system": {x: float(column.mean()) for x, column in columns.items()},
         "best system": top | {x: columns[x][best[judge]] for x in columns if x == LENGTH},
     }
     p_values = dict[str, float | None]()
@@ -312,21 +312,21 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=["wmt23", "nmt", *FOLDERS])
     parser.add_argument("--splits", type=int, default=5)
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
     print(f"| set | rule | {' | '.join(METRICS)} | {LENGTH} | p |", flush=True)
     print("|---|---|---|---|---|---|---|", flush=True)
-    found, by_set = [], []
-    for name in given.only:
+    result, by_set = [], []
+    for name in options.only:
         if name in FOLDERS:
-            read = of_folder(given.data / FOLDERS[name])
+            read = of_folder(options.data / FOLDERS[name])
         else:
-            read = {"wmt23": wmt23, "nmt": nmt}[name](given.data)
-        gains, by = table_of(name, read, given.work, given.splits)
-        found.append(gains)
+            read = {"wmt23": wmt23, "nmt": nmt}[name](options.data)
+        gains, by = table_of(name, read, options.work, options.splits)
+        result.append(gains)
         by_set += [by] if read.reference else []
-    for rule in {rule: None for one in found for rule in one}:
-        own = [one[rule] for one in found if rule in one]
+    for rule in {rule: None for one in result for rule in one}:
+        own = [one[rule] for one in result if rule in one]
         means = {x: [gains[x] for gains in own if x in gains] for x in METRICS}
         cells = [f"{np.mean(values):+.2f}" if values else "" for values in means.values()]
         over = "" if rule == OVER_BEST else " over the best system"

@@ -229,8 +229,8 @@ def print_tables(recipe: Recipe) -> None:
             folder = recipe.work / corpus.folder
             names = ["first"]
             names += [c.name for c in CONDITIONS if (folder / f"{stem}.{c.name}.out").exists()]
-            found = recipe.evaluate(corpus, stem, names)
-            systems = found["systems"]
+            result = recipe.evaluate(corpus, stem, names)
+            systems = result["systems"]
             print(f"\n{corpus.folder}/{stem}, {systems[0]['signature']}\n")
             print(
                 "| system | BLEU | length ratio | documents better/equal/worse | p | gain, 95 % |"

@@ -23,7 +23,7 @@ NO_TEXTS: tuple[tuple[str, str, Changes | str | None], ...] = (
     ("0\ta\n0\tb\n1\tc\n1\td\n", "ids before them; write 'id", None),
 )
 SENTENCES = ("lamp burning", "dogs barking", "cold rivers", "moon rising", "old friend", "tall house", "wild storm", "five birds", "sweet music")
-ALIKE = [f"{one}{end}" for one in SENTENCES for end in ("", " now")]
+ALIKE = [f"{sentence}{end}" for sentence in SENTENCES for end in ("", " now")]
 _numbers = count(1)
 
 

@@ -108,11 +108,11 @@ class Stack:
 
     def read(self, xs: Sequence[Vector], before: list[State] | None = None) -> list[list[State]]:
         """The states after each input."""
-        found = []
+        result = []
         for x in xs:
             before = self(x, before)
-            found.append(before)
-        return found
+            result.append(before)
+        return result
 
 
 def top(states: list[State]) -> Vector:

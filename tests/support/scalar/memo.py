@@ -145,7 +145,7 @@ def source_context(
     for i, words in enumerate(document):
         before, state = top(state), p["f"](b[i], state)  # eq. 7
         entering = [h for h, enters in zip((before, top(state)), given, strict=True) if enters]
-        entering += [g(of_source, []) if own[i] is None else b[own[i] or 0] for own in others]
+        entering += [g(of_source, []) if other[i] is None else b[other[i] or 0] for other in others]
         scores.append(_sentence(p, words, product(p["V_d"], [x for h in entering for x in h])))
     return scores
 

@@ -93,8 +93,8 @@ def stack(of: Tensors, recurrence: str | None) -> Stack:
         layers.append({})
         for kind, row in names.items():
             blocks = of[f"{kind}.{n}"].chunk(len(row.split()))
-            for name, own in zip(row.split(), blocks, strict=True):
-                layers[-1][name] = own.tolist()
+            for name, block in zip(row.split(), blocks, strict=True):
+                layers[-1][name] = block.tolist()
     return Stack(cell, layers)
 
 
@@ -341,9 +341,9 @@ def loss(model: DocumentLM, before: DocumentLM, document: Document) -> float:
         hash = hash_of(model.context.get_submodule("next_words.hashes"))
         sentences = lin.rnnslm(p, document, hash)  # eq. 9: the mean of each sentence's words
         return -nats(words) - math.fsum(sum(own) / len(own) for own in sentences if own)
-    found = -nats(scores(model, document))
+    result = -nats(scores(model, document))
     if name == "dclm-auxiliary":
         relations = [label for (label,) in SIDE["relations"][: len(document)]]
         g = ENCODERS[model.config.encoder or "cnn"]
-        return found + memo.relation_nats(parameters(model), document, relations, g)
-    return found
+        return result + memo.relation_nats(parameters(model), document, relations, g)
+    return result
