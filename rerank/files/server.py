@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -43,6 +42,7 @@ _CURES = {
     403: _NO_KEY,
     404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
 }
+_MOVED = "; redirects are not followed: give the URL itself"
 _SHORTEST, _PIECE = 4, 6  # characters of a key that is hidden, and of a part of it
 # a character, perhaps with the escapes of URLs, of JSON, or of these escaped once more
 _CHARACTER = re.compile(r"(?:%|\\+u00)([0-9a-f]{2})|\\*(.)", re.IGNORECASE | re.DOTALL)
@@ -54,14 +54,16 @@ class ServerError(RerankError):
     status: of its answer, 0 without one; number: of the request among those that were to be sent.
     """
 
-    status = number = 0
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status, self.number = status, 0
 
 
 class PassingError(ServerError):
     """A fault that another try may not meet; wait: seconds that the server asks for."""
 
-    def __init__(self, message: str, wait: float = 0.0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, wait: float = 0.0, status: int = 0) -> None:
+        super().__init__(message, status)
         self.wait = wait
 
 
@@ -202,7 +204,8 @@ class Server:
     ) -> Result:
         """What is read of the answer to one request; PassingError if others stopped its tries."""
         body = json.dumps(request).encode()
-        for tries in count():
+        tries = 0
+        while True:
             while (wait := self._resumed - time.monotonic()) > 0:
                 if stopped.wait(wait):
                     raise PassingError("was not asked")
@@ -214,9 +217,7 @@ class Server:
                 if stopped.is_set():
                     raise
                 if tries == self._retries:
-                    failed = ServerError(f"{fault} (tries: {tries + 1})")
-                    failed.status = fault.status
-                    raise failed from None
+                    raise ServerError(f"{fault} (tries: {tries + 1})", fault.status) from None
                 wait = min(_LONGEST_WAIT, fault.wait or _FIRST_WAIT * 2**tries)
                 if fault.wait and fault.status in (429, 503):  # it concerns all requests
                     if wait >= _LONG and self._resumed < time.monotonic():
@@ -224,7 +225,7 @@ class Server:
                     self._resumed = max(self._resumed, time.monotonic() + wait)
                 elif stopped.wait(wait):
                     raise
-        raise PassingError("was not asked")
+                tries += 1
 
     @cached_property
     def _security(self) -> ssl.SSLContext:
@@ -314,13 +315,9 @@ class Server:
         message = f"answered {status}{f': {self._quoted(said)}' if said else ''}"
         if status in _PASSING:
             wait = _seconds_of(response.headers.get("Retry-After", ""))
-            fault: ServerError = PassingError(f"{message}{_AGAIN}", wait)
-        elif 300 <= status < 400:
-            fault = ServerError(f"{message}; redirects are not followed: give the URL itself")
-        else:
-            fault = ServerError(f"{message}{_CURES.get(status, '')}")
-        fault.status = status
-        return fault
+            return PassingError(f"{message}{_AGAIN}", wait, status)
+        cure = _MOVED if 300 <= status < 400 else _CURES.get(status, "")
+        return ServerError(f"{message}{cure}", status)
 
 
 def _cut(connection: socket.socket) -> None:
