@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 64  # questions between two that are kept
 _TOP = 20  # log-probabilities of a token, the most that servers give
 _MOST_CHARACTERS = 1 << 16  # of an answer
+_BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
+_KINDS = {"text": str, "cut": int, "read": int, "written": int, "value": float, "missing": float}
 
 
 class Answer(TypedDict, total=False):
@@ -63,6 +65,11 @@ class Wording:
     def key(self) -> bytes:
         """What its answer is known by."""
         return digest(repr((self.text, self.number, self.again)).encode())
+
+    @property
+    def n_tokens(self) -> float:
+        """About how many tokens it has."""
+        return len(self.text.encode()) / _BYTES_A_TOKEN
 
 
 Heard: TypeAlias = Callable[[Wording, Answer], None]
@@ -97,13 +104,16 @@ class ChatModel:
         if chosen.form in ("grade", "pair") and not self.draws:
             self._request |= {"logprobs": True, "top_logprobs": _TOP}
         self.tokens = chosen.tokens or self._form.tokens
-        self._schema = chosen.schema and self._form.schema is not None
-        self.facts = "chat", chosen.form, self._request, self._schema, sorted(self._extra.items())
+        self._schema = self._form.schema if chosen.schema else None
+        schema, extra = self._schema is not None, sorted(self._extra.items())
+        self.facts = "chat", chosen.form, self._request, schema, extra
 
-    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
-        """The answer to each of at most n prompts, with its number, in any order; ServerError.
+    def ask(
+        self, prompts: Iterable[Wording], n: int, heard: Heard
+    ) -> Iterator[tuple[Wording, Answer]]:
+        """Each of at most n prompts with its answer, in any order; ServerError.
 
-        heard: called with each as soon as it is there, before another prompt is taken.
+        heard: called with both as soon as the answer is there, before another prompt is taken.
         """
         sent: list[Wording] = []
 
@@ -111,22 +121,24 @@ class ChatModel:
             sent.append(prompt)
             return self._of(prompt)
 
-        def read(number: int, stated: Any) -> Answer:
-            answer = self._read(stated, len(sent[number].shown))
-            heard(sent[number], answer)
-            return answer
+        def read(number: int, stated: Any) -> tuple[Wording, Answer]:
+            prompt = sent[number]
+            answer = self._read(stated, len(prompt.shown))
+            heard(prompt, answer)
+            return prompt, answer
 
-        return self._server.answers("/chat/completions", map(request, prompts), read, n)
+        answers = self._server.answers("/chat/completions", map(request, prompts), read, n)
+        return (item for _, item in answers)
 
     def _of(self, prompt: Wording) -> dict[str, object]:
-        request = {**self._request, "max_tokens": self.tokens}
-        request["messages"] = [{"role": "user", "content": prompt.text}]
+        messages = [{"role": "user", "content": prompt.text}]
+        request = {**self._request, "max_tokens": self.tokens, "messages": messages}
         if prompt.number or prompt.again:
             request["seed"] = 2 * prompt.number + prompt.again
-        if self._schema and self._form.schema is not None:
-            schema = {"name": self._form.name, "strict": True}
-            schema["schema"] = self._form.schema(len(prompt.shown))
-            request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if self._schema is not None:
+            schema = self._schema(len(prompt.shown))
+            named = {"name": self._form.name, "strict": True, "schema": schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": named}
         merged = {**request, **self._extra}
         return {key: value for key, value in merged.items() if value is not None}
 
@@ -201,34 +213,35 @@ class LocalModel:
         arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
         return "folder", self._form.name, self._digest, arithmetic
 
-    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
-        """The answer to each prompt, with its number; heard: called with each."""
-        asked = [*prompts]
-        for number, answer in self._answers(asked):
-            heard(asked[number], answer)
-            yield number, answer
+    def ask(
+        self, prompts: Iterable[Wording], n: int, heard: Heard
+    ) -> Iterator[tuple[Wording, Answer]]:
+        """Each prompt with its answer; heard: called with both."""
+        for item in self._answers([*prompts]):
+            heard(*item)
+            yield item
 
-    def _answers(self, prompts: Sequence[Wording]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, prompts: Sequence[Wording]) -> Iterator[tuple[Wording, Answer]]:
         from lm.causal import CausalContext, trees_of
         from lm.trie import Candidates
 
         engine = self._opened()
-        questions = [self._tokens_of(engine.model, prompt.text) for prompt in prompts]
+        questions = [(prompt, self._tokens_of(engine.model, prompt.text)) for prompt in prompts]
         if not self._form.answers:
-            for n, tokens in enumerate(questions):
-                yield n, self._written(engine, tokens)
+            for prompt, tokens in questions:
+                yield prompt, self._written(engine, tokens)
             return
         trees = trees_of(Candidates.of([answers_in_tokens(engine.model, self._form)]))
         names, values = [*self._form.answers], np.array([*self._form.answers.values()])
         for begin in range(0, len(questions), _AT_ONCE):
             part = questions[begin : begin + _AT_ONCE]
-            scores = engine.scores([(CausalContext(tuple(tokens)), trees) for tokens in part])
-            for n, (tokens, log_probs) in enumerate(zip(part, scores, strict=True), begin):
+            scores = engine.scores([(CausalContext(tuple(tokens)), trees) for _, tokens in part])
+            for (prompt, tokens), log_probs in zip(part, scores, strict=True):
                 shares = np.exp(log_probs - log_probs.max())
                 missing = max(0.0, 1.0 - float(np.exp(np.logaddexp.reduce(log_probs))))
                 said = Answer(text=names[int(shares.argmax())], read=len(tokens), written=0)
                 value = float(shares @ values / shares.sum())
-                yield n, said | Answer(value=value, missing=missing)
+                yield prompt, said | Answer(value=value, missing=missing)
 
     def _opened(self) -> CausalEngine:
         """The model on its device; InputError if the folder is not valid."""
@@ -311,24 +324,16 @@ def end_of(model: CausalModel) -> int:
     return end
 
 
-def packed(answer: Answer) -> bytes:
-    """An answer as it is stored."""
-    return json.dumps(answer).encode()
-
-
 def unpacked(data: bytes) -> Answer | None:
-    """A stored answer, which may be anybody's; None for another text."""
+    """An answer that is stored as JSON, which may be anybody's; None for another text."""
     try:
         stored = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    kinds = {"text": str, "cut": int, "read": int, "written": int, "value": float}
-    kinds["missing"] = float
-    if not (isinstance(stored, dict) and isinstance(stored.get("text"), str)):
+    if not (isinstance(stored, dict) and "text" in stored and stored.keys() <= _KINDS.keys()):
         return None
-    sound = all(key in kinds and isinstance(value, kinds[key]) for key, value in stored.items())
-    finite = math.isfinite(stored.get("value", 0.0))
-    return Answer(**stored) if sound and finite else None  # type: ignore[typeddict-item]
+    sound = all(isinstance(value, _KINDS[key]) for key, value in stored.items())
+    return Answer(**stored) if sound and math.isfinite(stored.get("value", 0.0)) else None  # type: ignore[typeddict-item]
 
 
 def _object_of(path: str) -> dict[str, object]:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -99,16 +99,20 @@ class Estimator(ABC):
     """Something outside that gives numbers to candidates.
 
     option: how the user named it, for messages; title: name and version that it states, `kiwi 2.2`,
-    and facts: each, for weights files; digest: of these; signature: `kiwi 2.2=ab12cd34`;
-    side_information: what requests have of it, the source, unless options say not.
+    and facts: each, for weights files; digest: of these; side_information: what requests have of
+    it, the source, unless options say not.
     """
 
     option: str
     title: str
     facts: dict[str, object]
     digest: str
-    signature: str
     side_information: Sequence[str]
+
+    @property
+    def signature(self) -> str:
+        """`kiwi 2.2=ab12cd34`, for those of metrics."""
+        return f"{self.title}={self.digest[:LENGTH]}"
 
     @abstractmethod
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
@@ -139,17 +143,14 @@ class ProgramEstimator(Estimator):
             self.settings = settings(given, KEYS, None, None)
             seconds, batch = self.settings.get("timeout", 600.0), self.settings.get("batch", 256)
             self.program = Program(command, seconds=seconds, batch=batch)
-        except click.BadParameter as fault:
-            raise UsageError(f"{option}: {fault.message}") from None
+        except (click.BadParameter, UsageError) as fault:
+            raise UsageError(f"{option}: {fault}") from None
         except ProgramError as fault:
             raise RerankError(f"{option}: {fault}") from None
-        except UsageError as fault:
-            raise UsageError(f"{option}: {fault}") from None
         name, version = self.program.name, self.program.version
         self.facts: dict[str, object] = {"program": name, "version": version}
         self.title = " ".join(filter(None, [name, version]))
         self.digest = hashlib.sha256(repr(("command 1", name, version)).encode()).hexdigest()
-        self.signature = f"{self.title}={self.digest[:LENGTH]}"
         self.side_information = ("source",) if self.settings.get("source", True) else ()
         self.keep_in(cache)
         self.cached = 0
@@ -224,31 +225,25 @@ class DocumentAnswers(GrowingShard):
 
     def _ask(self, requests: dict[bytes, bytes], place: str) -> None:
         """Enter the answers of the program to requests by key."""
-        names, program = iter(requests), self._estimator.program
+        estimator, names = self._estimator, iter(requests)
+        program, memory = estimator.program, estimator.memory
         try:
             for numbers in program.ask([*requests.values()]):
-                self._enter(names, numbers)
+                if len(memory) > _REMEMBERED:
+                    memory.clear()
+                answers = dict(zip(islice(names, len(numbers)), numbers, strict=True))
+                self.answers.update(answers)
+                memory.update(answers)
+                self._grown = self._grown or bool(answers)
                 self.keep()
-        except ProgramError as fault:
-            self._enter(names, fault.answers)
+        except BaseException as fault:  # a signal, too
             self.save()
-            cache, answered = self._estimator.cache, program.answered
-            kept = f"; its {answered:,} answers so far are in the cache"
-            kept *= cache is not None and cache.writable and answered > 0
-            message = f"{self._estimator.option}, {place}: {program.name}: {fault}{kept}"
+            if not isinstance(fault, ProgramError):
+                raise
+            kept = f"; its {program.answered:,} answers so far are in the cache"
+            kept *= bool(estimator.cache and estimator.cache.writable and program.answered)
+            message = f"{estimator.option}, {place}: {program.name}: {fault}{kept}"
             raise RerankError(message) from None
-        except BaseException:  # a signal, too
-            self.save()
-            raise
-
-    def _enter(self, names: Iterator[bytes], numbers: Sequence[float]) -> None:
-        memory = self._estimator.memory
-        if len(memory) > _REMEMBERED:
-            memory.clear()
-        answers = dict(zip(islice(names, len(numbers)), numbers, strict=True))
-        self.answers.update(answers)
-        self._grown = self._grown or bool(answers)
-        memory.update(answers)
 
 
 def shard_of(kbest: KBest) -> str:
