@@ -54,6 +54,7 @@ class Program:
             cast("IO[bytes]", process.stdin),
             cast("IO[bytes]", process.stdout),
         )
+        os.set_blocking(self._fed.fileno(), False)
         self._output, self._said = b"", bytearray()
         listening = process.stderr, self._said
         self._listener = threading.Thread(target=_keep_end, args=listening, daemon=True)
@@ -217,7 +218,7 @@ def _started(command: str) -> subprocess.Popen[bytes]:
     if os.path.isfile(words[0]):
         words[0] = os.path.abspath(words[0])
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -231,9 +232,6 @@ def _started(command: str) -> subprocess.Popen[bytes]:
         if words[0].endswith(".py"):
             cure = f"a script has its interpreter before it: python {shlex.split(command)[0]}"
         raise UsageError(f"cannot be started: {reason.lower()}; {cure}") from None
-    if process.stdin is not None:
-        os.set_blocking(process.stdin.fileno(), False)
-    return process
 
 
 def _keep_end(messages: IO[bytes], end: bytearray) -> None:

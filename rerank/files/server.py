@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -82,8 +82,8 @@ def url_of(text: str) -> SplitResult:
 def key_of(label: str, url: str, variable: str | None, *, insecure: bool) -> str | None:
     """The key of a server in the environment; UsageError for none, and one that all could read.
 
-    label: of the scorer, in messages; variable: that has the key, None for OPENAI_API_KEY, which
-    may be missing; insecure: whether the key may be sent over http to another machine.
+    label: of the scorer, in messages; variable: that has the key, else OPENAI_API_KEY, which may
+    be missing; insecure: whether the key may be sent over http to another machine.
     """
     key = os.environ.get(variable or _KEY)
     if key is None and variable:
@@ -105,6 +105,13 @@ def key_of(label: str, url: str, variable: str | None, *, insecure: bool) -> str
             "read; give a URL of https, or add ,insecure=yes behind the URL"
         )
     return key
+
+
+def server_of(label: str, url: str, settings: Any, threads: int) -> Server:
+    """The server of settings that have key_env, insecure, timeout and retries, as of `key_of`."""
+    key = key_of(label, url, settings.key_env, insecure=settings.insecure)
+    seconds, retries = settings.timeout, settings.retries
+    return Server(url, key=key, seconds=seconds, retries=retries, threads=threads)
 
 
 class Server:
@@ -145,7 +152,8 @@ class Server:
                 try:
                     with one:
                         number, request = next(waiting)
-                    results.put((number, self._answer(path, number, request, read, stopped)))
+                    answer = self._answer(path, request, partial(read, number), stopped)
+                    results.put((number, answer))
                 except (StopIteration, PassingError):  # none is left, or another one has failed
                     break
                 except Exception as fault:  # of the next request, too
@@ -197,9 +205,8 @@ class Server:
     def _answer(
         self,
         path: str,
-        number: int,
         request: Mapping[str, object],
-        read: Callable[[int, Any], Result],
+        read: Callable[[Any], Result],
         stopped: threading.Event,
     ) -> Result:
         """What is read of the answer to one request; PassingError if others stopped its tries."""
@@ -210,7 +217,7 @@ class Server:
                 if stopped.wait(wait):
                     raise PassingError("was not asked")
             try:
-                return read(number, _decoded(self._sent(path, body)))
+                return read(_decoded(self._sent(path, body)))
             except RecursionError:
                 raise ServerError("answered with JSON that is nested too deeply") from None
             except PassingError as fault:
@@ -318,6 +325,11 @@ class Server:
             return PassingError(f"{message}{_AGAIN}", wait, status)
         cure = _MOVED if 300 <= status < 400 else _CURES.get(status, "")
         return ServerError(f"{message}{cure}", status)
+
+
+def entry(value: Any, key: str) -> Any:
+    """What an object of JSON has under a key; None for others, and where it has none."""
+    return value.get(key) if isinstance(value, dict) else None
 
 
 def _cut(connection: socket.socket) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 import numpy as np
 
 from rerank.errors import InputError, RerankError
-from rerank.files.server import Server, ServerError, key_of
+from rerank.files.server import ServerError, entry, server_of
 from rerank.scorers.cached_scores import digest
 from rerank.scorers.judge_forms import FORMS, Form
 from rerank.scorers.judge_options import JudgeSettings
@@ -90,13 +90,7 @@ class ChatModel:
         self._extra = _object_of(chosen.request) if chosen.request else {}
         if "messages" in self._extra:
             raise ValueError(f"request={chosen.request}: expected no messages; give prompt=FILE")
-        self._server = Server(
-            url,
-            key=key_of(option, url, chosen.key_env or None, insecure=chosen.insecure),
-            seconds=chosen.timeout,
-            retries=chosen.retries,
-            threads=chosen.parallel,
-        )
+        self._server = server_of(option, url, chosen, chosen.parallel)
         self._request: dict[str, object] = {
             "model": chosen.model,
             "temperature": float(self.draws) if chosen.temperature is None else chosen.temperature,
@@ -144,15 +138,14 @@ class ChatModel:
 
     def _read(self, answer: Any, n: int) -> Answer:
         """What an answer about n candidates says; '' for a refusal, and for one that is cut off."""
-        if isinstance(answer, dict) and (error := answer.get("error")):
+        if error := entry(answer, "error"):
             said = error.get("message", error) if isinstance(error, dict) else error
             raise ServerError(f"answered with an error: {said!s:.200}")
-        choices = answer.get("choices") if isinstance(answer, dict) else None
+        choices = entry(answer, "choices")
         if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
             raise ServerError("expected an object with choices, as of OpenAI's chat completions")
-        choice, usage = choices[0], answer.get("usage")
-        message = choice.get("message")
-        content = message.get("content") if isinstance(message, dict) else None
+        choice, usage = choices[0], entry(answer, "usage")
+        content = entry(choice.get("message"), "content")
         if not (content is None or isinstance(content, str)):
             raise ServerError(f"expected a text as content of a message, found {content!s:.40}")
         end, text = choice.get("finish_reason"), content or ""
@@ -161,7 +154,7 @@ class ChatModel:
         kept = Answer(text=text.encode(errors="replace").decode())
         kept |= Answer(cut=self.tokens) if cut else Answer()
         for key, name in (("read", "prompt_tokens"), ("written", "completion_tokens")):
-            count = usage.get(name) if isinstance(usage, dict) else None
+            count = entry(usage, name)
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53:
                 kept[key] = count  # type: ignore[literal-required]
         if "logprobs" in self._request and self._form.read(text, n) is not None:
@@ -248,10 +241,14 @@ class LocalModel:
         if self._engine is None:
             from rerank.scorers.models import open_models
 
-            machine: dict[str, Any] = {"device": "auto", "threads": None, "dtype": "float32"}
-            machine |= {"deterministic": False, **self.machine}
+            machine = {
+                "device": "auto",
+                "threads": None,
+                "dtype": "float32",
+                "deterministic": False,
+            }
             option = LanguageModelOption.of("judge", f"{HUGGING_FACE}{self._folder},join=space")
-            (opened,) = open_models([option], None, **machine)
+            (opened,) = open_models([option], None, **{**machine, **self.machine})
             self._engine = cast("CausalLM", opened).engine
         return self._engine
 

@@ -133,9 +133,7 @@ class ProgramEstimator(Estimator):
     settings: values of `KEYS` behind it; cached: number of answers of earlier runs.
     """
 
-    def __init__(
-        self, option: str, argument: str, keys: Sequence[str], cache: Cache | None = None
-    ) -> None:
+    def __init__(self, option: str, argument: str, keys: Sequence[str]) -> None:
         self.option = option
         try:
             _check_keys(argument, keys)
@@ -152,7 +150,7 @@ class ProgramEstimator(Estimator):
         self.title = " ".join(filter(None, [name, version]))
         self.digest = hashlib.sha256(repr(("command 1", name, version)).encode()).hexdigest()
         self.side_information = ("source",) if self.settings.get("source", True) else ()
-        self.keep_in(cache)
+        self.cache: Cache | None = None
         self.cached = 0
         self.memory: dict[bytes, float] = {}
 
@@ -185,8 +183,7 @@ class DocumentAnswers(GrowingShard):
     def _stored(self) -> dict[bytes, float]:
         """The answers in the cache, which may be anybody's."""
         cache = self._estimator.cache
-        arrays = None if cache is None else cache.get(*self._shard)
-        if cache is None or arrays is None:
+        if cache is None or (arrays := cache.get(*self._shard)) is None:
             return {}
         keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
         sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
@@ -342,7 +339,8 @@ class ProgramScorer(FeatureSource):
     def __init__(
         self, name: str, argument: str, cache: Cache | None, of_models: Mapping[str, Any]
     ) -> None:
-        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
+        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS])
+        self._estimator.keep_in(cache)
         self.window: int = self._estimator.settings.get("window", 1)
         super().__init__(name, order=self.window - 1)
         self.side_information = self._estimator.side_information

@@ -20,7 +20,7 @@ from lm.backend import Backend
 from lm.scoring import EngineCounts
 from rerank.errors import RerankError, shown
 from rerank.files.cache import AnswerStore, Cache
-from rerank.files.server import Server, ServerError, key_of
+from rerank.files.server import ServerError, server_of
 from rerank.scorers.cached_scores import Choices, ListTexts, Sums, digest
 from rerank.scorers.causal_lm import NO_TOKEN
 from rerank.scorers.completions import Completions, EchoedText, TextError, cut_of
@@ -269,13 +269,7 @@ class ServerScorer(WindowSource):
 def _engine_of(name: str, settings: ServerSettings, cache: Cache | None) -> ServerEngine:
     """The engine of a server, with the key of the environment; UsageError without it."""
     label = f"--lm {name}=openai:{settings.url}"
-    server = Server(
-        settings.url,
-        key=key_of(label, settings.url, settings.key_env, insecure=settings.insecure),
-        seconds=settings.timeout,
-        retries=settings.retries,
-        threads=settings.concurrency,
-    )
+    server = server_of(label, settings.url, settings, settings.concurrency)
     completions = Completions(server, settings.model, settings.batch)
     answers = AnswerStore(cache, group_of(("answers of a server", VERSION, settings.model)))
     return ServerEngine(completions, label, answers)
