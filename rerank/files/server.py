@@ -135,16 +135,17 @@ class Server:
         requests: Iterable[Mapping[str, object]],
         read: Callable[[int, Any], Result],
         n: int,
-    ) -> Iterator[tuple[int, Result]]:
-        """What is read of the answer to each request, with the request's number, in any order.
+    ) -> Iterator[Result]:
+        """What is read of the answer to each request, in any order.
 
         requests: at most n, taken when they are sent, by one thread at a time.
-        read: of the number and the answer, in any thread. It may raise a PassingError, after which
-        the request is tried again, and others. When a request fails for good no other is begun;
-        those in flight are waited for, and then the error of the first one that failed is raised.
+        read: of the request's number and the answer, in any thread. It may raise a PassingError,
+        after which the request is tried again, and others. When a request fails for good no
+        other is begun; those in flight are waited for, and then the error of the first one that
+        failed is raised.
         """
         waiting, stopped, one = enumerate(requests), threading.Event(), threading.Lock()
-        results = queue.SimpleQueue[tuple[int, Result | Exception] | None]()
+        results, faults = queue.SimpleQueue[tuple[Result] | None](), dict[int, Exception]()
 
         def work() -> None:
             number = 0
@@ -152,8 +153,7 @@ class Server:
                 try:
                     with one:
                         number, request = next(waiting)
-                    answer = self._answer(path, request, partial(read, number), stopped)
-                    results.put((number, answer))
+                    results.put((self._answer(path, request, partial(read, number), stopped),))
                 except (StopIteration, PassingError):  # none is left, or another one has failed
                     break
                 except Exception as fault:  # of the next request, too
@@ -162,10 +162,10 @@ class Server:
                         fault.args = (self.redacted(str(fault)),)
                     if isinstance(fault, ServerError):
                         fault.number = number
-                    results.put((number, fault))
+                    faults[number] = fault
             results.put(None)
 
-        threads, faults = min(self._threads, n), dict[int, Exception]()
+        threads = min(self._threads, n)
         for _ in range(threads):  # daemons, which the end of a run ends, too
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -173,10 +173,8 @@ class Server:
                 result = results.get()
                 if result is None:
                     threads -= 1
-                elif isinstance(result[1], Exception):
-                    faults[result[0]] = result[1]
                 else:
-                    yield result[0], result[1]
+                    yield result[0]
         finally:
             stopped.set()
         if faults:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from rerank.errors import RerankError, shown
@@ -24,11 +25,11 @@ _REFUSING = (400, 413, 422)  # statuses that may refuse a text
 
 
 class TextError(RerankError):
-    """A fault about a text; number: of the text among those that the server was to return."""
+    """A fault about a text among those that the server was to return."""
 
-    def __init__(self, message: str, number: int = 0) -> None:
+    def __init__(self, message: str, text: str) -> None:
         super().__init__(message)
-        self.number = number
+        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,12 @@ class Completions:
     batch: int
 
     def answers(
-        self, texts: Sequence[str], read: Callable[[int, EchoedText], Result]
+        self, texts: Sequence[str], read: Callable[[str, EchoedText], Result]
     ) -> Iterator[Result]:
         """What is read of each text as the server returns it, in any order.
 
-        read: of the text's number and the text, in any thread. ServerError if a request fails; no
-        other is begun then.
+        read: of the text and what is returned, in any thread. ServerError or TextError if
+        a request fails; no other is begun then.
         """
         size = self.batch
         parts = [texts[n : n + size] for n in range(0, len(texts), size)]
@@ -69,28 +70,27 @@ class Completions:
             return {"model": self.model, "prompt": prompt, **how}
 
         def results(number: int, answer: Any) -> list[Result]:
-            first = number * size
-            echoes = _read(answer, parts[number], first)
-            return [read(n, echo) for n, echo in enumerate(echoes, first)]
+            part = parts[number]
+            return [read(text, echo) for text, echo in zip(part, _read(answer, part), strict=True)]
 
         try:
             requests = map(request, parts)
-            for _, part in self.server.answers("/completions", requests, results, len(parts)):
-                yield from part
+            answers = self.server.answers("/completions", requests, results, len(parts))
+            yield from chain.from_iterable(answers)
         except ServerError as fault:
             if fault.status not in _REFUSING:
                 raise
             if "echo" in str(fault):
                 raise ServerError(f"{fault}; {ECHOES}") from None
             message = f"{fault}; a text may be longer than the model reads: {_LONG}"
-            if (many := len(parts[fault.number])) > 1:
-                to_see = f"to see which of {many} texts, add ,batch=1 behind the URL"
+            if len(part := parts[fault.number]) > 1:
+                to_see = f"to see which of {len(part)} texts, add ,batch=1 behind the URL"
                 raise ServerError(f"{message}; {to_see}") from None
-            raise TextError(message, fault.number * size) from None
+            raise TextError(message, part[0]) from None
 
 
-def _read(answer: Any, texts: Sequence[str], first: int) -> list[EchoedText]:
-    """The texts in an answer, in the order of the request; first: number of the first one."""
+def _read(answer: Any, texts: Sequence[str]) -> list[EchoedText]:
+    """The texts in an answer, in the order of the request."""
     choices = entry(answer, "choices")
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise ServerError("expected an object with choices, as of OpenAI's completions")
@@ -100,14 +100,7 @@ def _read(answer: Any, texts: Sequence[str], first: int) -> list[EchoedText]:
     made = entry(entry(answer, "usage"), "completion_tokens")
     generated = {0: 0, len(texts): 1}.get(made) if isinstance(made, int) else None
     choices.sort(key=lambda choice: int(choice["index"]))
-    read = list[EchoedText]()
-    for choice, text in zip(choices, texts, strict=True):
-        try:
-            read.append(_echoed(choice, text, generated))
-        except TextError as fault:
-            fault.number = first + len(read)
-            raise
-    return read
+    return [_echoed(*item, generated) for item in zip(choices, texts, strict=True)]
 
 
 def cut_of(tokens: Sequence[str], text: str) -> str:
@@ -140,10 +133,10 @@ def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedT
     texts = lists and all(isinstance(token, str) for token in tokens)
     if not (echoed and lists and numbers) or None in numbers[1:]:
         if cut := cut_of(tokens if texts else [], text):
-            raise TextError(cut)
+            raise TextError(cut, text)
         raise ServerError(f"returns no log-probabilities of the text that it is given; {ECHOES}")
     if len(tokens) != len(numbers) or not texts:
-        raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
+        raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}", text)
     predicted = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
     if predicted and not any(predicted):
         raise ServerError(f"returns 0.0 as the log-probability of each token of a text; {ECHOES}")
@@ -152,6 +145,7 @@ def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedT
         if not fine and (place or number is not None):
             raise TextError(
                 f"expected a log-probability of token {place + 1} of {len(tokens)}, "
-                f"{shown(token.encode(errors='backslashreplace'))}, found {number!s:.20}"
+                f"{shown(token.encode(errors='backslashreplace'))}, found {number!s:.20}",
+                text,
             )
     return EchoedText(tokens, numbers, generated)

@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -22,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 import numpy as np
@@ -52,7 +53,6 @@ from rerank.values import Key, settings, split
 VERSION = 1  # of questions and of what answers are worth
 _UNKNOWN_KEY = re.compile(r".*,([A-Za-z_-]+)=[^,]*", re.DOTALL)
 HOPELESS = 40  # answers after which a run ends if none can be read
-_Worded: TypeAlias = tuple[Question, list[list[Wording]]]  # and its wordings in each pass
 
 
 class Judge(Estimator):
@@ -106,8 +106,9 @@ class Judge(Estimator):
 
     def judged(self, questions: Iterable[Question], place: str) -> Array:
         """Judgements (n,) of the candidates of questions, NaN where no answer can be read."""
-        work = self._worded(questions)
-        answers, judged = self._answered(work, place), [np.zeros(0)]
+        work = [(question, self._wordings(question)) for question in questions]
+        answers = self._answered((p for _, passes in work for p in chain(*passes)), place)
+        judged = [np.zeros(0)]
         for question, passes in work:
             values = self._values(question, passes, answers)
             if passes[0]:
@@ -118,28 +119,27 @@ class Judge(Estimator):
 
     def ask(self, questions: Iterable[Question], place: str) -> None:
         """Have questions answered, all at once."""
-        self._answered(self._worded(questions), place)
+        self._answered((p for q in questions for p in chain(*self._wordings(q))), place)
 
     # Questions
 
-    def _worded(self, questions: Iterable[Question]) -> list[_Worded]:
-        return [(question, self._wordings(question)) for question in questions]
-
     def _wordings(self, question: Question) -> list[list[Wording]]:
-        """The questions of each pass in words; equal texts are shown once, as the first of them."""
-        first = firsts(question.texts)
-        one = self.form.shows == "one"
-        distinct = sorted({first[k] for k in question.chosen} if one else {*first})
+        """The questions of each pass in words, each text once."""
+        texts, place = question.texts, question.place
+        if self.form.shows == "one":
+            texts = [texts[k] for k in question.chosen]
+        distinct = [*dict.fromkeys(texts)]
         of_passes = []
         for number in range(self.settings.passes):
             drawn = digest(repr((self.settings.seed, number, question.texts)).encode())
             groups = self.form.groups(distinct, np.random.default_rng([*drawn]))
             key = number if self.model.draws else 0
-            of_passes.append([Wording(self._text(question, g), tuple(g), key) for g in groups])
+            worded = [Wording(self._text(question, g), tuple(g), key, place) for g in groups]
+            of_passes.append(worded)
         return of_passes
 
-    def _text(self, question: Question, places: Sequence[int]) -> str:
-        texts, parts = [question.texts[k] for k in places], question.parts
+    def _text(self, question: Question, texts: Sequence[str]) -> str:
+        parts = question.parts
         around = "sources_before", "sources_after", "candidates_before"
         references = parts.get("references", []) if self.settings.reference else []
         values: dict[str, object] = {
@@ -155,10 +155,9 @@ class Judge(Estimator):
 
     # Answers
 
-    def _answered(self, work: Sequence[_Worded], place: str) -> dict[Wording, Answer]:
-        """The answers to the prompts of questions, the second ones where the first are unread."""
-        owners = {p: question for question, passes in work for p in chain(*passes)}
-        answers, counts = self._found([*owners], place), self.counts
+    def _answered(self, prompts: Iterable[Wording], place: str) -> dict[Wording, Answer]:
+        """The answers to prompts, the second ones where the first cannot be read."""
+        answers, counts = self._found([*dict.fromkeys(prompts)], place), self.counts
         unread = [p for p, answer in answers.items() if self._read(p, answer) is None]
         again = {p: replace(p, again=True) for p in unread if self.model.varies}
         seconds = self._found([*again.values()], place)
@@ -170,28 +169,28 @@ class Judge(Estimator):
                 said = shown(answer["text"].encode())
                 if answer.get("cut"):
                     said = "one that was cut off; allow it more by tokens=N"
-                where = owners[prompt].place or place
-                counts.unread = f"{where}: expected an answer as asked for, found {said}"
+                counts.unread = (
+                    f"{prompt.place or place}: expected an answer as asked for, found {said}"
+                )
         return answers
 
     def _found(self, prompts: Sequence[Wording], place: str) -> dict[Wording, Answer]:
         """The answers to distinct prompts, those that are not known from the model; RerankError."""
-        known: dict[Wording, Answer] = {}
-        unknown: dict[bytes, list[Wording]] = {}
+        known, unknown = dict[Wording, Answer](), list[Wording]()
         for prompt in prompts:
             answer = unpacked(self._store.get(prompt.key) or b"")
             if answer is None or answer.get("cut", math.inf) < self.model.tokens:
-                unknown.setdefault(prompt.key, []).append(prompt)
+                unknown.append(prompt)
             else:
                 known[prompt] = answer
                 self.counts.seen.setdefault(prompt.key, False)
         if unknown:
-            asked, began = self._affordable(equal[0] for equal in unknown.values()), perf_counter()
-            answers = self.model.ask(asked, len(unknown), self._heard)
+            began = perf_counter()
+            answers = self.model.ask(self._affordable(unknown), len(unknown), self._heard)
             how = {"label": self.title, "unit": "answers", "total": len(unknown)}
             try:
                 for prompt, answer in self.progress(answers, **how):
-                    known |= dict.fromkeys(unknown[prompt.key], answer)
+                    known[prompt] = answer
                     self.counts.seen[prompt.key] = True
             except ServerError as fault:
                 raise RerankError(
@@ -265,18 +264,17 @@ class Judge(Estimator):
         for row, prompts in zip(values, passes, strict=True):
             read = {p.shown: v for p in prompts if (v := self._read(p, answers[p])) is not None}
             if self.form.shows == "two":  # a pair in one order alone would prefer a place
-                read = {places: v for places, v in read.items() if places[::-1] in read}
-            sums, times = np.zeros((2, len(row)))
-            for places, of_places in read.items():
-                sums[[*places]] += of_places
-                times[[*places]] += 1
-            np.divide(sums, times, out=row, where=times > 0)
+                read = {pair: v for pair, v in read.items() if pair[::-1] in read}
             if self.form.shows != "one":
-                first = {p.key: read[p.shown][0] for p in prompts if p.shown in read}
-                self.counts.first |= first
-                row[:] = row if prompts else 0.5  # equal texts
-        by_text: Array = values[:, firsts(question.texts)]
-        return by_text
+                self.counts.first |= {p.key: read[p.shown][0] for p in prompts if p.shown in read}
+            sums, times = defaultdict[str, float](float), Counter[str]()
+            for texts, of_texts in read.items():
+                times.update(texts)
+                for text, value in zip(texts, of_texts, strict=True):
+                    sums[text] += value
+            unknown = np.nan if prompts else 0.5  # for a comparison of equal texts
+            row[:] = [sums[x] / times[x] if x in times else unknown for x in question.texts]
+        return values
 
     def sizes(self, question: Question) -> list[tuple[float, bool]]:
         """Of the wordings of a question the tokens, about, and whether they are answered."""
@@ -292,7 +290,7 @@ class Judge(Estimator):
         (k,), passes = question.chosen, self._wordings(question)
         if not all(prompt.key in self._store for prompt in chain(*passes)):
             return [], []
-        answers = self._answered([(question, passes)], question.place)
+        answers = self._answered(chain(*passes), question.place)
         values = self._values(question, passes, answers)[:, k].tolist()
         texts = [answers[p]["text"] for p in passes[0] if self.form.name == "errors"]
         errors = [error._asdict() for text in texts for error in errors_of(text) or []]
@@ -301,12 +299,6 @@ class Judge(Estimator):
     def report(self) -> str:
         """What was asked, what it cost, and how far the answers agree, in a line."""
         return self.counts.to_text(self.title, self.settings.price)
-
-
-def firsts(texts: Sequence[str]) -> list[int]:
-    """The number of the first text that each text is equal to."""
-    first = {text: k for k, text in reversed([*enumerate(texts)])}
-    return [first[text] for text in texts]
 
 
 def cost(read: float, written: float, price: tuple[float, float]) -> float:

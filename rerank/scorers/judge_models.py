@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast, get_type_hints
 
 import numpy as np
 
@@ -34,7 +35,7 @@ _AT_ONCE = 64  # questions between two that are kept
 _TOP = 20  # log-probabilities of a token, the most that servers give
 _MOST_CHARACTERS = 1 << 16  # of an answer
 _BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
-_KINDS = {"text": str, "cut": int, "read": int, "written": int, "value": float, "missing": float}
+_MACHINE = {"device": "auto", "threads": None, "dtype": "float32", "deterministic": False}
 
 
 class Answer(TypedDict, total=False):
@@ -52,13 +53,21 @@ class Answer(TypedDict, total=False):
     missing: float
 
 
+_KINDS = get_type_hints(Answer)
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A question in words about `shown` candidates; number: of the pass; again: the second try."""
+    """A question in words.
+
+    shown: candidates in it; number: of the pass; place: of the sentence, for messages; again:
+    whether it is the second try.
+    """
 
     text: str
-    shown: tuple[int, ...]
+    shown: tuple[str, ...] = field(compare=False)
     number: int
+    place: str = field(compare=False)
     again: bool = False
 
     @property
@@ -73,6 +82,7 @@ class Wording:
 
 
 Heard: TypeAlias = Callable[[Wording, Answer], None]
+Answers: TypeAlias = Iterator[tuple[Wording, Answer]]
 
 
 class ChatModel:
@@ -102,9 +112,7 @@ class ChatModel:
         schema, extra = self._schema is not None, sorted(self._extra.items())
         self.facts = "chat", chosen.form, self._request, schema, extra
 
-    def ask(
-        self, prompts: Iterable[Wording], n: int, heard: Heard
-    ) -> Iterator[tuple[Wording, Answer]]:
+    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Answers:
         """Each of at most n prompts with its answer, in any order; ServerError.
 
         heard: called with both as soon as the answer is there, before another prompt is taken.
@@ -121,8 +129,7 @@ class ChatModel:
             heard(prompt, answer)
             return prompt, answer
 
-        answers = self._server.answers("/chat/completions", map(request, prompts), read, n)
-        return (item for _, item in answers)
+        return self._server.answers("/chat/completions", map(request, prompts), read, n)
 
     def _of(self, prompt: Wording) -> dict[str, object]:
         messages = [{"role": "user", "content": prompt.text}]
@@ -195,7 +202,6 @@ class LocalModel:
         self._option, self._folder, self._form = option, Path(folder), FORMS[chosen.form]
         self.tokens = chosen.tokens or self._form.tokens
         self.machine: Mapping[str, Any] = {}  # of `open_models`
-        self._engine: CausalEngine | None = None
         if not self._folder.is_dir():
             raise InputError(f"{folder}: expected the folder of a Hugging Face model, found none")
         self._digest = folder_digest(self._folder, None)
@@ -206,19 +212,17 @@ class LocalModel:
         arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
         return "folder", self._form.name, self._digest, arithmetic
 
-    def ask(
-        self, prompts: Iterable[Wording], n: int, heard: Heard
-    ) -> Iterator[tuple[Wording, Answer]]:
+    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Answers:
         """Each prompt with its answer; heard: called with both."""
         for item in self._answers([*prompts]):
             heard(*item)
             yield item
 
-    def _answers(self, prompts: Sequence[Wording]) -> Iterator[tuple[Wording, Answer]]:
+    def _answers(self, prompts: Sequence[Wording]) -> Answers:
         from lm.causal import CausalContext, trees_of
         from lm.trie import Candidates
 
-        engine = self._opened()
+        engine = self._engine
         questions = [(prompt, self._tokens_of(engine.model, prompt.text)) for prompt in prompts]
         if not self._form.answers:
             for prompt, tokens in questions:
@@ -236,21 +240,15 @@ class LocalModel:
                 value = float(shares @ values / shares.sum())
                 yield prompt, said | Answer(value=value, missing=missing)
 
-    def _opened(self) -> CausalEngine:
+    @cached_property
+    def _engine(self) -> CausalEngine:
         """The model on its device; InputError if the folder is not valid."""
-        if self._engine is None:
-            from rerank.scorers.models import open_models
+        from rerank.scorers.models import open_models
 
-            machine = {
-                "device": "auto",
-                "threads": None,
-                "dtype": "float32",
-                "deterministic": False,
-            }
-            option = LanguageModelOption.of("judge", f"{HUGGING_FACE}{self._folder},join=space")
-            (opened,) = open_models([option], None, **{**machine, **self.machine})
-            self._engine = cast("CausalLM", opened).engine
-        return self._engine
+        option = LanguageModelOption.of("judge", f"{HUGGING_FACE}{self._folder},join=space")
+        (opened,) = open_models([option], None, **{**_MACHINE, **self.machine})
+        engine: CausalEngine = cast("CausalLM", opened).engine
+        return engine
 
     def _tokens_of(self, model: CausalModel, text: str) -> list[int]:
         """Tokens of a question, which leaves room for an answer; InputError or RerankError."""

@@ -88,11 +88,9 @@ class Answers(Protocol):
 
     def of(self, questions: Iterable[Question], place: str) -> Array:
         """Answers (n,) about the candidates of questions."""
-        ...
 
     def save(self) -> None:
         """Put answers into the cache."""
-        ...
 
 
 class Estimator(ABC):

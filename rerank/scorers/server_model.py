@@ -146,22 +146,21 @@ class ServerEngine:
         for passage in chain(*requests):
             if passage.text and self._known(passage) is None:
                 passages.setdefault(passage.whole, {})[passage.key] = passage
-        texts = [*passages]
 
-        def read(n: int, echo: EchoedText) -> int:
+        def read(text: str, echo: EchoedText) -> int:
             """How many tokens were scored; what was answered is kept before more is asked."""
             scored = 0
-            for key, passage in passages[texts[n]].items():
+            for key, passage in passages[text].items():
                 numbers = passage.log_probs(echo)
                 self._answers.put(key, repr(sum(numbers)).encode())
                 scored += len(numbers)
             return scored
 
         try:
-            for scored in self.completions.answers(texts, read):
+            for scored in self.completions.answers([*passages], read):
                 self.counts.tokens += scored
         except TextError as fault:
-            place = next(iter(passages[texts[fault.number]].values())).place
+            place = next(iter(passages[fault.text].values())).place
             raise RerankError(f"{self.label}: the server {fault} ({place})") from None
         except ServerError as fault:
             raise RerankError(f"{self.label}: the server {fault}") from None
