@@ -43,32 +43,27 @@ class Program:
     command: as for a shell, without its expansions; seconds: longest time without any answer;
     batch: most requests at once. name, version: of its first line; the version is empty if it
     states none. answered: number of answers; spent: seconds that these took, but for the first
-    one, for which the program may load its model.
+    one, for which the program may load its model. close: ends the program, if need be by force, and
+    those that it has started.
     """
 
     def __init__(self, command: str, *, seconds: float, batch: int) -> None:
         self.command, self.seconds, self.batch = command, seconds, batch
         self.spent, self.answered, self._warm = 0.0, 0, False
         self._process = process = _started(command)
-        self._fed, self._printed = (
-            cast("IO[bytes]", process.stdin),
-            cast("IO[bytes]", process.stdout),
-        )
+        self._fed = cast("IO[bytes]", process.stdin)
+        self._printed = cast("IO[bytes]", process.stdout)
         os.set_blocking(self._fed.fileno(), False)
         self._output, self._said = b"", bytearray()
         listening = process.stderr, self._said
         self._listener = threading.Thread(target=_keep_end, args=listening, daemon=True)
         self._listener.start()
-        self._close = weakref.finalize(self, _end, self._process, self._listener)
+        self.close = weakref.finalize(self, _end, process, self._listener)
         try:
             self.name, self.version = self._introduced()
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        """End the program, if need be by force, and those that it has started."""
-        self._close()
 
     def ask(self, requests: Sequence[bytes]) -> Iterator[list[float]]:
         """The answers to requests, each a line without its end, batch by batch.

@@ -215,7 +215,7 @@ class Server:
                 if stopped.wait(wait):
                     raise PassingError("was not asked")
             try:
-                return read(_decoded(self._sent(path, body)))
+                return read(self._sent(path, body))
             except RecursionError:
                 raise ServerError("answered with JSON that is nested too deeply") from None
             except PassingError as fault:
@@ -255,8 +255,8 @@ class Server:
             )
         raise fault
 
-    def _sent(self, path: str, body: bytes) -> bytes:
-        """The body of the answer to a request, sent once."""
+    def _sent(self, path: str, body: bytes) -> Any:
+        """The JSON of the answer to a request, sent once."""
         url, end = self._url, time.monotonic() + self._seconds
         most = _LEAST + _EACH * len(body)
         connection = http.client.HTTPConnection(url.hostname or "", url.port)
@@ -302,7 +302,10 @@ class Server:
                 f"answered in the encoding {self._quoted(encoding)}, which was not asked for; have "
                 "it, or the proxy before it, send answers as they are"
             )
-        return bytes(answer)
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
 
     def _quoted(self, text: str) -> str:
         """The begin of what a server says, without its key."""
@@ -334,14 +337,6 @@ def _cut(connection: socket.socket) -> None:
     """End a connection that another thread reads; of https, too, whose own method waits for it."""
     with suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
-
-
-def _decoded(body: bytes) -> Any:
-    """The JSON of an answer."""
-    try:
-        return json.loads(body)
-    except ValueError:
-        raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
 
 
 def _seconds_of(header: str) -> float:

@@ -61,8 +61,7 @@ class Completions:
         read: of the text and what is returned, in any thread. ServerError or TextError if
         a request fails; no other is begun then.
         """
-        size = self.batch
-        parts = [texts[n : n + size] for n in range(0, len(texts), size)]
+        parts = [texts[n : n + self.batch] for n in range(0, len(texts), self.batch)]
 
         def request(part: Sequence[str]) -> dict[str, object]:
             prompt = part[0] if len(part) == 1 else list(part)

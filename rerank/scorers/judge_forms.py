@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from decoders.problem import Array
+
 TEMPLATE = Path(__file__).with_name("judge.jinja")
 PENALTIES = {"critical": 25.0, "major": 5.0, "minor": 1.0}
 MINOR_PUNCTUATION = 0.1
@@ -197,11 +197,10 @@ FORMS = {
 }
 
 
-def aggregated(values: Floats, mean: str) -> Floats:
+def aggregated(values: Array, mean: str) -> Array:
     """Values (K,) of several passes (P, K), of which some may be NaN; NaN where all are."""
     if len(values) == 1:
-        only: Floats = values[0]
-        return only
+        return np.array(values[0])
     known = np.ma.masked_invalid(values)
     if mean == "trimmed":
         far = abs(known - known.mean(axis=0)) > 2 * known.std(axis=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class JudgeProblem(ProgramProblem):
 
     def about(self, t: int, history: Choices, chosen: Iterable[int]) -> Question | None:
         """What is asked of candidates of sentence t after a history; None if nothing is."""
-        asked = [*self.asked[t]]
+        asked = self.asked[t]
         places = [asked.index(k) for k in chosen if k in asked]
         if not places or not ends(t, len(self.lengths), self._settings):
             return None
@@ -89,12 +89,6 @@ class JudgeProblem(ProgramProblem):
                 unknown = np.isnan(values).any() or not values
                 row[:] = 0.0 if unknown else np.fmax(row, min(values))
         return np.concatenate([self._rows[t, history][[*chosen]] for history, chosen in wanted])
-
-    def said(self, choices: Sequence[int]) -> Iterator[tuple[list[Any], list[dict[str, str]]]]:
-        """What is said of the choice of each sentence, as of `Judge.said`."""
-        for t, k in enumerate(choices):
-            question = self.about(t, tuple(choices[max(0, t - self.order) : t]), [k])
-            yield ([], []) if question is None else self._judge.said(question)
 
 
 def ends(t: int, n: int, settings: JudgeSettings) -> bool:
@@ -213,9 +207,12 @@ class JudgeScorer(FeatureSource):
         """`judged`, what each pass says of the choice, and `errors`, of the form of this name."""
         if not kbest.n:
             return {}
-        said = [*self._problem("", kbest).said(choices)]
-        judged = [[{"judge": self.name, "passes": by}] if by else [] for by, _ in said]
-        errors = [[{"judge": self.name, **error} for error in found] for _, found in said]
+        problem, judged, errors = self._problem("", kbest), [], []
+        for t, k in enumerate(choices):
+            question = problem.about(t, tuple(choices[max(0, t - problem.order) : t]), [k])
+            by_pass, found = ([], []) if question is None else self.judge.said(question)
+            judged.append([{"judge": self.name, "passes": by_pass}] if by_pass else [])
+            errors.append([{"judge": self.name, **error} for error in found])
         listed = {"errors": errors} if self.judge.form.name == "errors" else {}
         return {"judged": judged, **listed}
 

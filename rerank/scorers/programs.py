@@ -323,11 +323,6 @@ class ProgramProblem(WindowStates, DocumentProblem):
         k = self.lengths[t - 1] if t else 1
         return np.broadcast_to(scores, (k, self.lengths[t]))
 
-    def complete(self) -> None:
-        """Have all candidates scored at order 0, in as few batches as possible."""
-        lists = enumerate(self.lengths)
-        self._answers.of([self.question(t, (), range(k)) for t, k in lists], self._label)
-
 
 class ProgramScorer(FeatureSource):
     """The feature of `--scorer NAME=command:PROGRAM[,window=N]`, of order N − 1."""
@@ -364,8 +359,9 @@ class ProgramScorer(FeatureSource):
         for name, kbest in self.progress(documents, **how):
             answers, label = self._estimator.answers(shard_of(kbest)), f"document {name!r}"
             problem = ProgramProblem(kbest, answers, shown, label=label)
-            if self.order == 0:
-                problem.complete()
+            if self.order == 0:  # all at once, in as few batches as possible
+                lists = enumerate(problem.lengths)
+                answers.of([problem.question(t, (), range(k)) for t, k in lists], label)
                 answers.save()
             scored.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
         return scored

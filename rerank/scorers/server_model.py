@@ -207,11 +207,9 @@ class ServerProblem(WindowProblem):
 
     def request(self, t: int, context: str, chosen: Sequence[int] | None = None) -> list[SentText]:
         """The passages of the candidates."""
-        before, after = "", ""
-        if self._template is None:
-            newline = self.window.join == "newline"
-            before = " " if not newline and context != self._begin else ""
-            after = "\n" if newline else ""
+        newline, joined = self.window.join == "newline", self._template is None
+        before = " " if joined and not newline and context != self._begin else ""
+        after = "\n" if joined and newline else ""
         bare = self.window.begin == NO_TOKEN
         return [
             SentText(context, f"{before}{self._lines[t][k]}{after}", bare, self, t, k)
