@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast, get_type_hints
 
 import numpy as np
@@ -93,7 +92,7 @@ class ChatModel:
     """
 
     varies = True
-    machine: Mapping[str, Any] = MappingProxyType({})  # of models in folders
+    machine: Mapping[str, Any]  # of models in folders
 
     def __init__(self, option: str, url: str, chosen: JudgeSettings) -> None:
         self._form, self.draws = FORMS[chosen.form], chosen.passes > 1
@@ -195,13 +194,13 @@ class LocalModel:
     """
 
     draws = varies = False
+    machine: Mapping[str, Any]  # of `open_models`
 
     def __init__(self, option: str, folder: str, chosen: JudgeSettings) -> None:
         from lm.causal_folder import folder_digest
 
         self._option, self._folder, self._form = option, Path(folder), FORMS[chosen.form]
         self.tokens = chosen.tokens or self._form.tokens
-        self.machine: Mapping[str, Any] = {}  # of `open_models`
         if not self._folder.is_dir():
             raise InputError(f"{folder}: expected the folder of a Hugging Face model, found none")
         self._digest = folder_digest(self._folder, None)

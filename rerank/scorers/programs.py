@@ -48,12 +48,12 @@ KEYS = {
     "timeout": Key("timeout", Real(0, 1e6, above=True), "most seconds without an answer"),
     "batch": Key("batch", Whole(1), "most requests at once"),
 }
-WITHOUT_WINDOW = ("source", "timeout", "batch")  # the keys of metrics and utilities
+WITHOUT_WINDOW = {key: KEYS[key] for key in KEYS if key != "window"}  # of metrics and utilities
 _REMEMBERED = 1 << 20  # answers, about 150 MB
 _KEY = re.compile(r"""(?<!\\),([A-Za-z_-]+)=[^,\s"']*(?=,|$)""")  # what looks like one of `KEYS`
 
 
-def _check_keys(argument: str, keys: Sequence[str]) -> None:
+def _check_keys(argument: str, keys: Mapping[str, Key]) -> None:
     """BadParameter for a misspelt key behind a program, or one of `KEYS` that is not for it.
 
     Words unlike keys belong to the program, as `a=1,b=2` among its arguments.
@@ -131,12 +131,12 @@ class ProgramEstimator(Estimator):
     settings: values of `KEYS` behind it; cached: number of answers of earlier runs.
     """
 
-    def __init__(self, option: str, argument: str, keys: Sequence[str]) -> None:
+    def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
         self.option = option
         try:
             _check_keys(argument, keys)
-            command, given = split(argument, {key: KEYS[key] for key in keys})
-            self.settings = settings(given, KEYS, None, None)
+            command, given = split(argument, keys)
+            self.settings = settings(given, keys, None, None)
             seconds, batch = self.settings.get("timeout", 600.0), self.settings.get("batch", 256)
             self.program = Program(command, seconds=seconds, batch=batch)
         except (click.BadParameter, UsageError) as fault:
@@ -332,7 +332,7 @@ class ProgramScorer(FeatureSource):
     def __init__(
         self, name: str, argument: str, cache: Cache | None, of_models: Mapping[str, Any]
     ) -> None:
-        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS])
+        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, KEYS)
         self._estimator.keep_in(cache)
         self.window: int = self._estimator.settings.get("window", 1)
         super().__init__(name, order=self.window - 1)

@@ -132,11 +132,13 @@ class SentText:
 
 
 class ServerEngine:
-    """A server as what scores passages; label: in messages."""
+    """A server as what scores passages; its answers are kept in the cache; label: in messages."""
 
-    def __init__(self, completions: Completions, label: str, answers: AnswerStore) -> None:
-        self.completions, self.label, self._answers = completions, label, answers
-        self.counts = EngineCounts()
+    def __init__(self, label: str, settings: ServerSettings, cache: Cache | None) -> None:
+        server = server_of(label, settings.url, settings, settings.concurrency)
+        self.label, self.completions = label, Completions(server, settings.model, settings.batch)
+        group = group_of(("answers of a server", VERSION, settings.model))
+        self._answers, self.counts = AnswerStore(cache, group), EngineCounts()
         self.backend = Backend("cpu", dtype="bfloat16")  # as servers compute
 
     def scores(self, requests: Sequence[Sequence[SentText]]) -> list[Sums]:
@@ -249,7 +251,7 @@ class ServerScorer(WindowSource):
             self.template = PromptTemplate(settings)
             self.side_information, window = self.template.side_information, self.template.window
             self.chosen |= self.template.entries
-        engine = _engine_of(name, settings, cache)
+        engine = ServerEngine(f"--lm {name}=openai:{settings.url}", settings, cache)
         arithmetic = engine.backend.dtype, engine.backend.deterministic
         super().__init__(name, lambda: engine, window, cache, arithmetic=arithmetic, pmi=pmi)
         self.digest = hashlib.sha256(repr(self.facts(null=False)).encode()).hexdigest()
@@ -261,12 +263,3 @@ class ServerScorer(WindowSource):
         if self.template is None:
             return facts
         return (*facts, self.template.digest, *self.template.facts(null=null))
-
-
-def _engine_of(name: str, settings: ServerSettings, cache: Cache | None) -> ServerEngine:
-    """The engine of a server, with the key of the environment; UsageError without it."""
-    label = f"--lm {name}=openai:{settings.url}"
-    server = server_of(label, settings.url, settings, settings.concurrency)
-    completions = Completions(server, settings.model, settings.batch)
-    answers = AnswerStore(cache, group_of(("answers of a server", VERSION, settings.model)))
-    return ServerEngine(completions, label, answers)
