@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from rerank.errors import RerankError, shown
 from rerank.files.server import Server, ServerError, entry
+from rerank.scorers.model_options import ServerSettings
 
 Result = TypeVar("Result")
 ECHOES = (
@@ -45,47 +46,42 @@ class EchoedText:
     generated: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Completions:
-    """The completions of a model of a server, at URL/completions; batch: texts of a request."""
+def echoes(
+    server: Server,
+    settings: ServerSettings,
+    texts: Sequence[str],
+    read: Callable[[str, EchoedText], Result],
+) -> Iterator[Result]:
+    """What is read of each text as the server returns it, at URL/completions, in any order.
 
-    server: Server
-    model: str
-    batch: int
+    read: of the text and what is returned, in any thread. ServerError or TextError if
+    a request fails; no other is begun then.
+    """
+    parts = [texts[n : n + settings.batch] for n in range(0, len(texts), settings.batch)]
 
-    def answers(
-        self, texts: Sequence[str], read: Callable[[str, EchoedText], Result]
-    ) -> Iterator[Result]:
-        """What is read of each text as the server returns it, in any order.
+    def request(part: Sequence[str]) -> dict[str, object]:
+        prompt = part[0] if len(part) == 1 else list(part)
+        how = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
+        return {"model": settings.model, "prompt": prompt, **how}
 
-        read: of the text and what is returned, in any thread. ServerError or TextError if
-        a request fails; no other is begun then.
-        """
-        parts = [texts[n : n + self.batch] for n in range(0, len(texts), self.batch)]
+    def results(number: int, answer: Any) -> list[Result]:
+        part = parts[number]
+        return [read(text, echo) for text, echo in zip(part, _read(answer, part), strict=True)]
 
-        def request(part: Sequence[str]) -> dict[str, object]:
-            prompt = part[0] if len(part) == 1 else list(part)
-            how = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
-            return {"model": self.model, "prompt": prompt, **how}
-
-        def results(number: int, answer: Any) -> list[Result]:
-            part = parts[number]
-            return [read(text, echo) for text, echo in zip(part, _read(answer, part), strict=True)]
-
-        try:
-            requests = map(request, parts)
-            answers = self.server.answers("/completions", requests, results, len(parts))
-            yield from chain.from_iterable(answers)
-        except ServerError as fault:
-            if fault.status not in _REFUSING:
-                raise
-            if "echo" in str(fault):
-                raise ServerError(f"{fault}; {ECHOES}") from None
-            message = f"{fault}; a text may be longer than the model reads: {_LONG}"
-            if len(part := parts[fault.number]) > 1:
-                to_see = f"to see which of {len(part)} texts, add ,batch=1 behind the URL"
-                raise ServerError(f"{message}; {to_see}") from None
-            raise TextError(message, part[0]) from None
+    try:
+        requests = map(request, parts)
+        answers = server.answers("/completions", requests, results, len(parts))
+        yield from chain.from_iterable(answers)
+    except ServerError as fault:
+        if fault.status not in _REFUSING:
+            raise
+        if "echo" in str(fault):
+            raise ServerError(f"{fault}; {ECHOES}") from None
+        message = f"{fault}; a text may be longer than the model reads: {_LONG}"
+        if len(part := parts[fault.number]) > 1:
+            to_see = f"to see which of {len(part)} texts, add ,batch=1 behind the URL"
+            raise ServerError(f"{message}; {to_see}") from None
+        raise TextError(message, part[0]) from None
 
 
 def _read(answer: Any, texts: Sequence[str]) -> list[EchoedText]:

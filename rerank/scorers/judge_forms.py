@@ -131,12 +131,9 @@ def errors_of(text: str) -> list[Judged] | None:
         listed = _json(text)["errors"]
         if not isinstance(listed, list) or len(listed) > _MOST_ERRORS:
             return None
+        named = "category", "severity"
         errors = [
-            Judged(
-                str(error["span"] or ""),
-                str(error["category"]).strip().lower(),
-                str(error["severity"]).strip().lower(),
-            )
+            Judged(str(error["span"] or ""), *(str(error[key]).strip().lower() for key in named))
             for error in listed
         ]
     except _NO_JSON:

@@ -23,7 +23,7 @@ from rerank.files.cache import AnswerStore, Cache
 from rerank.files.server import ServerError, server_of
 from rerank.scorers.cached_scores import Choices, ListTexts, Sums, digest
 from rerank.scorers.causal_lm import NO_TOKEN
-from rerank.scorers.completions import Completions, EchoedText, TextError, cut_of
+from rerank.scorers.completions import EchoedText, TextError, cut_of, echoes
 from rerank.scorers.model_options import ServerSettings, Window
 from rerank.scorers.model_source import group_of
 from rerank.scorers.prompts import MERGED, PromptTemplate, sources_of
@@ -135,8 +135,8 @@ class ServerEngine:
     """A server as what scores passages; its answers are kept in the cache; label: in messages."""
 
     def __init__(self, label: str, settings: ServerSettings, cache: Cache | None) -> None:
-        server = server_of(label, settings.url, settings, settings.concurrency)
-        self.label, self.completions = label, Completions(server, settings.model, settings.batch)
+        self.label, self._settings = label, settings
+        self._server = server_of(label, settings.url, settings, settings.concurrency)
         group = group_of(("answers of a server", VERSION, settings.model))
         self._answers, self.counts = AnswerStore(cache, group), EngineCounts()
         self.backend = Backend("cpu", dtype="bfloat16")  # as servers compute
@@ -159,7 +159,7 @@ class ServerEngine:
             return scored
 
         try:
-            for scored in self.completions.answers([*passages], read):
+            for scored in echoes(self._server, self._settings, [*passages], read):
                 self.counts.tokens += scored
         except TextError as fault:
             place = next(iter(passages[fault.text].values())).place
