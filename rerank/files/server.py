@@ -38,11 +38,11 @@ _PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request i
 _AGAIN = "; its log may say why, and the same command goes on from what it has answered"
 _NO_KEY = "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME"
 _CURES = {
+    **dict.fromkeys(range(300, 400), "; redirects are not followed: give the URL itself"),
     401: _NO_KEY,
     403: _NO_KEY,
     404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
 }
-_MOVED = "; redirects are not followed: give the URL itself"
 _SHORTEST, _PIECE = 4, 6  # characters of a key that is hidden, and of a part of it
 # a character, perhaps with the escapes of URLs, of JSON, or of these escaped once more
 _CHARACTER = re.compile(r"(?:%|\\+u00)([0-9a-f]{2})|\\*(.)", re.IGNORECASE | re.DOTALL)
@@ -324,8 +324,7 @@ class Server:
         if status in _PASSING:
             wait = _seconds_of(response.headers.get("Retry-After", ""))
             return PassingError(f"{message}{_AGAIN}", wait, status)
-        cure = _MOVED if 300 <= status < 400 else _CURES.get(status, "")
-        return ServerError(f"{message}{cure}", status)
+        return ServerError(f"{message}{_CURES.get(status, '')}", status)
 
 
 def entry(value: Any, key: str) -> Any:

@@ -161,9 +161,9 @@ class Judge(Estimator):
         unread = [p for p, answer in answers.items() if self._read(p, answer) is None]
         again = {p: replace(p, again=True) for p in unread if self.model.varies}
         seconds = self._found([*again.values()], place)
+        answers |= {prompt: seconds[second] for prompt, second in again.items()}
         for prompt in unread:
-            answer = seconds[again[prompt]] if again else answers[prompt]
-            answers[prompt] = answer
+            answer = answers[prompt]
             counts.retried[prompt] = self._read(prompt, answer) is None
             if counts.retried[prompt] and not counts.unread:
                 said = shown(answer["text"].encode())

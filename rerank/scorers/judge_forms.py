@@ -154,10 +154,10 @@ def _ranking(text: str, n: int) -> list[float] | None:
         listed = listed["ranking"] if isinstance(listed, dict) else listed
     except _NO_JSON:
         return None
-    if not isinstance(listed, list):
+    if not (isinstance(listed, list) and len(listed) == n):
         return None
     ranks = {str(x).removeprefix("Translation "): rank for rank, x in enumerate(listed)}
-    if len(listed) != n or ranks.keys() != {*labels(n)}:
+    if ranks.keys() != {*labels(n)}:
         return None
     return [1.0 - ranks[label] / max(1, n - 1) for label in labels(n)]
 

@@ -127,10 +127,9 @@ class JudgeScorer(FeatureSource):
         settings, shows = self.judge.settings, self.judge.form.shows
         asked = [min(k, settings.top or k) for k in counts]
         each = [k if shows == "one" else k > 1 if shows == "all" else k * (k - 1) for k in asked]
-        histories = (math.prod(counts[max(0, t - settings.order) : t]) for t in range(len(counts)))
         return settings.passes * sum(
-            n * min(most, before)
-            for t, (n, before) in enumerate(zip(each, histories, strict=True))
+            n * min(most, math.prod(counts[max(0, t - settings.order) : t]))
+            for t, n in enumerate(each)
             if ends(t, len(counts), settings)
         )
 
