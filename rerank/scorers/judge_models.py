@@ -177,12 +177,10 @@ class ChatModel:
                 name, number = token["token"].strip(), float(token["logprob"])
                 if name in shares and number <= 1e-3:
                     shares[name] += math.exp(number)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            known = sum(shares.values())
+            value = sum(share * self._form.answers[name] for name, share in shares.items()) / known
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             return Answer()
-        known = sum(shares.values())
-        if not known > 0:
-            return Answer()
-        value = sum(share * self._form.answers[name] for name, share in shares.items()) / known
         return Answer(value=value, missing=max(0.0, 1.0 - known))
 
 
