@@ -26,6 +26,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -314,14 +315,11 @@ class AnswerStore:
     def __init__(self, cache: Cache | None, group: str) -> None:
         self._cache, self._group = cache, group
         self._name = secrets.token_hex(8)
-        self._answers: dict[bytes, bytes] | None = None
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def get(self, key: bytes) -> bytes | None:
         """The answer that was put last under a key; None if there is none."""
         with self._lock:
-            if self._answers is None:
-                self._answers = self._read()
             return self._answers.get(key)
 
     def __contains__(self, key: bytes) -> bool:
@@ -331,17 +329,17 @@ class AnswerStore:
     def put(self, key: bytes, answer: bytes) -> None:
         """Keep an answer: it is on disk now, unless the cache cannot be written, or has none."""
         with self._lock:
-            if self.get(key) == answer:
+            if self._answers.get(key) == answer:
                 return
-            if self._answers is not None:
-                self._answers[key] = answer
+            self._answers[key] = answer
             if self._cache is not None:
                 line = b" ".join([self._check(key, answer), b64encode(key), b64encode(answer)])
                 # of a line that was cut off the next one is no part
                 self._cache.append(self._group, self._name, b"\n" + line + b"\n")
 
-    def _read(self) -> dict[bytes, bytes]:
-        """The answers of all processes so far."""
+    @cached_property
+    def _answers(self) -> dict[bytes, bytes]:
+        """The answers of all processes before the first one was asked for, and of this one."""
         answers: dict[bytes, bytes] = {}
         for content in self._cache.answers(self._group) if self._cache is not None else ():
             for line in content.split(b"\n"):

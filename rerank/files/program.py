@@ -19,7 +19,7 @@ import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, cast
 
 from rerank.errors import RerankError, UsageError, shown
 from rerank.files.encoding import LARGEST, NUMBER
@@ -34,11 +34,7 @@ _CURE = "its messages belong on standard error"
 
 
 class ProgramError(RerankError):
-    """What a program did wrong; answers: the numbers of the batch that came before."""
-
-    def __init__(self, message: str, answers: Sequence[float] = ()) -> None:
-        super().__init__(message)
-        self.answers = list(answers)
+    """What a program did wrong."""
 
 
 class Program:
@@ -47,45 +43,48 @@ class Program:
     command: as for a shell, without its expansions; seconds: longest time without any answer;
     batch: most requests at once. name, version: of its first line; the version is empty if it
     states none. answered: number of answers; spent: seconds that these took, but for the first
-    one, for which the program may load its model.
+    one, for which the program may load its model. close: ends the program, if need be by force, and
+    those that it has started.
     """
 
     def __init__(self, command: str, *, seconds: float, batch: int) -> None:
         self.command, self.seconds, self.batch = command, seconds, batch
         self.spent, self.answered, self._warm = 0.0, 0, False
-        self._process = _started(command)
+        self._process = process = _started(command)
+        self._fed = cast("IO[bytes]", process.stdin)
+        self._printed = cast("IO[bytes]", process.stdout)
+        os.set_blocking(self._fed.fileno(), False)
         self._output, self._said = b"", bytearray()
-        listening = self._process.stderr, self._said
+        listening = process.stderr, self._said
         self._listener = threading.Thread(target=_keep_end, args=listening, daemon=True)
         self._listener.start()
-        self._close = weakref.finalize(self, _end, self._process, self._listener)
+        self.close = weakref.finalize(self, _end, process, self._listener)
         try:
             self.name, self.version = self._introduced()
         except BaseException:
             self.close()
             raise
 
-    def close(self) -> None:
-        """End the program, if need be by force, and those that it has started."""
-        self._close()
-
     def ask(self, requests: Sequence[bytes]) -> Iterator[list[float]]:
         """The answers to requests, each a line without its end, batch by batch.
 
-        ProgramError, which ends the program, unless each has one that is a finite number.
+        ProgramError, which ends the program, unless each has one that is a finite number; those
+        of its batch that came before are yielded.
         """
         begin = 0
         while begin < len(requests):
             size = self.batch if self._warm else 1
             began = time.perf_counter()
-            answers = self._answers(requests[begin : begin + size])
+            answers, fault = self._answers(requests[begin : begin + size])
             if self._warm:
                 self.spent += time.perf_counter() - began
             self._warm, begin = True, begin + size
             yield answers
+            if fault is not None:
+                raise fault
 
-    def _answers(self, batch: Sequence[bytes]) -> list[float]:
-        """The answers to a batch."""
+    def _answers(self, batch: Sequence[bytes]) -> tuple[list[float], ProgramError | None]:
+        """The answers to a batch, and what has ended the program then."""
         answers: list[float] = []
         try:
             self._check_silence()
@@ -109,22 +108,18 @@ class Program:
                     f"expected {len(batch)} answers to {len(batch)} requests, then an empty line, "
                     f"found {more}; print one number for each request"
                 )
-        except ProgramError as fault:
+        except BaseException as fault:
             self.close()
-            raise ProgramError(str(fault), answers) from None
-        except BaseException:
-            self.close()
+            if isinstance(fault, ProgramError):
+                return answers, fault
             raise
-        return answers
+        return answers, None
 
     def _introduced(self) -> tuple[str, str]:
         """Name and version of the first line."""
         expected = 'expected a first line as {"name": "qe", "version": "1"}'
-        if (printed := self._process.stdout) is not None and self.seconds > _PATIENCE:
-            with selectors.DefaultSelector() as selector:
-                selector.register(printed, selectors.EVENT_READ)
-                if not selector.select(_PATIENCE):
-                    log.warning("%s: waiting: %s", self.command, expected)
+        if self.seconds > _PATIENCE and not self._prints(_PATIENCE):
+            log.warning("%s: waiting: %s", self.command, expected)
         try:
             line = next(self._lines())
         except ProgramError as fault:
@@ -140,21 +135,24 @@ class Program:
 
     def _check_silence(self) -> None:
         """ProgramError for output that no request has asked for, and that would be an answer."""
-        printed = self._process.stdout
-        if not self._output and printed is not None and not printed.closed:
-            with selectors.DefaultSelector() as selector:
-                selector.register(printed, selectors.EVENT_READ)
-                if selector.select(0 if self._warm else _QUIET):
-                    self._output = os.read(printed.fileno(), _MOST)
+        wait = 0 if self._warm else _QUIET
+        if not (self._output or self._printed.closed) and self._prints(wait):
+            self._output = os.read(self._printed.fileno(), _MOST)
         if self._output:
             raise ProgramError(
                 f"expected no output before a request, found {shown(self._output.strip())}; {_CURE}"
             )
 
+    def _prints(self, seconds: float) -> bool:
+        """Whether the program prints something, or ends its output, within so many seconds."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._printed, selectors.EVENT_READ)
+            return bool(selector.select(seconds))
+
     def _lines(self, data: bytes = b"") -> Iterator[bytes]:
         """Lines that the program prints, while it is given the data."""
-        fed, printed = self._process.stdin, self._process.stdout
-        if fed is None or printed is None or printed.closed:
+        fed, printed = self._fed, self._printed
+        if printed.closed:
             raise ProgramError("has ended")
         left, deadline = memoryview(data), time.monotonic() + self.seconds
         with selectors.DefaultSelector() as selector:
@@ -215,7 +213,7 @@ def _started(command: str) -> subprocess.Popen[bytes]:
     if os.path.isfile(words[0]):
         words[0] = os.path.abspath(words[0])
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -229,9 +227,6 @@ def _started(command: str) -> subprocess.Popen[bytes]:
         if words[0].endswith(".py"):
             cure = f"a script has its interpreter before it: python {shlex.split(command)[0]}"
         raise UsageError(f"cannot be started: {reason.lower()}; {cure}") from None
-    if process.stdin is not None:
-        os.set_blocking(process.stdin.fileno(), False)
-    return process
 
 
 def _keep_end(messages: IO[bytes], end: bytearray) -> None:

@@ -19,8 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from functools import cached_property
-from itertools import count
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -39,6 +38,7 @@ _PASSING = {408, 425, 429, *range(500, 600)}  # statuses after which a request i
 _AGAIN = "; its log may say why, and the same command goes on from what it has answered"
 _NO_KEY = "; give its key in the environment: OPENAI_API_KEY, or ,key-env=NAME"
 _CURES = {
+    **dict.fromkeys(range(300, 400), "; redirects are not followed: give the URL itself"),
     401: _NO_KEY,
     403: _NO_KEY,
     404: "; a URL ends in /v1 as a rule, and model= is a name that the server lists",
@@ -54,14 +54,16 @@ class ServerError(RerankError):
     status: of its answer, 0 without one; number: of the request among those that were to be sent.
     """
 
-    status = number = 0
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status, self.number = status, 0
 
 
 class PassingError(ServerError):
     """A fault that another try may not meet; wait: seconds that the server asks for."""
 
-    def __init__(self, message: str, wait: float = 0.0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, wait: float = 0.0, status: int = 0) -> None:
+        super().__init__(message, status)
         self.wait = wait
 
 
@@ -80,8 +82,8 @@ def url_of(text: str) -> SplitResult:
 def key_of(label: str, url: str, variable: str | None, *, insecure: bool) -> str | None:
     """The key of a server in the environment; UsageError for none, and one that all could read.
 
-    label: of the scorer, in messages; variable: that has the key, None for OPENAI_API_KEY, which
-    may be missing; insecure: whether the key may be sent over http to another machine.
+    label: of the scorer, in messages; variable: that has the key, else OPENAI_API_KEY, which may
+    be missing; insecure: whether the key may be sent over http to another machine.
     """
     key = os.environ.get(variable or _KEY)
     if key is None and variable:
@@ -105,6 +107,13 @@ def key_of(label: str, url: str, variable: str | None, *, insecure: bool) -> str
     return key
 
 
+def server_of(label: str, url: str, settings: Any, threads: int) -> Server:
+    """The server of settings that have key_env, insecure, timeout and retries, as of `key_of`."""
+    key = key_of(label, url, settings.key_env, insecure=settings.insecure)
+    seconds, retries = settings.timeout, settings.retries
+    return Server(url, key=key, seconds=seconds, retries=retries, threads=threads)
+
+
 class Server:
     """A server that answers requests of JSON that are posted to paths behind its URL.
 
@@ -126,16 +135,17 @@ class Server:
         requests: Iterable[Mapping[str, object]],
         read: Callable[[int, Any], Result],
         n: int,
-    ) -> Iterator[tuple[int, Result]]:
-        """What is read of the answer to each request, with the request's number, in any order.
+    ) -> Iterator[Result]:
+        """What is read of the answer to each request, in any order.
 
         requests: at most n, taken when they are sent, by one thread at a time.
-        read: of the number and the answer, in any thread. It may raise a PassingError, after which
-        the request is tried again, and others. When a request fails for good no other is begun;
-        those in flight are waited for, and then the error of the first one that failed is raised.
+        read: of the request's number and the answer, in any thread. It may raise a PassingError,
+        after which the request is tried again, and others. When a request fails for good no
+        other is begun; those in flight are waited for, and then the error of the first one that
+        failed is raised.
         """
         waiting, stopped, one = enumerate(requests), threading.Event(), threading.Lock()
-        results = queue.SimpleQueue[tuple[int, Result | Exception] | None]()
+        results, faults = queue.SimpleQueue[tuple[Result] | None](), dict[int, Exception]()
 
         def work() -> None:
             number = 0
@@ -143,7 +153,7 @@ class Server:
                 try:
                     with one:
                         number, request = next(waiting)
-                    results.put((number, self._answer(path, number, request, read, stopped)))
+                    results.put((self._answer(path, request, partial(read, number), stopped),))
                 except (StopIteration, PassingError):  # none is left, or another one has failed
                     break
                 except Exception as fault:  # of the next request, too
@@ -152,10 +162,10 @@ class Server:
                         fault.args = (self.redacted(str(fault)),)
                     if isinstance(fault, ServerError):
                         fault.number = number
-                    results.put((number, fault))
+                    faults[number] = fault
             results.put(None)
 
-        threads, faults = min(self._threads, n), dict[int, Exception]()
+        threads = min(self._threads, n)
         for _ in range(threads):  # daemons, which the end of a run ends, too
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -163,10 +173,8 @@ class Server:
                 result = results.get()
                 if result is None:
                     threads -= 1
-                elif isinstance(result[1], Exception):
-                    faults[result[0]] = result[1]
                 else:
-                    yield result[0], result[1]
+                    yield result[0]
         finally:
             stopped.set()
         if faults:
@@ -195,28 +203,26 @@ class Server:
     def _answer(
         self,
         path: str,
-        number: int,
         request: Mapping[str, object],
-        read: Callable[[int, Any], Result],
+        read: Callable[[Any], Result],
         stopped: threading.Event,
     ) -> Result:
         """What is read of the answer to one request; PassingError if others stopped its tries."""
         body = json.dumps(request).encode()
-        for tries in count():
+        tries = 0
+        while True:
             while (wait := self._resumed - time.monotonic()) > 0:
                 if stopped.wait(wait):
                     raise PassingError("was not asked")
             try:
-                return read(number, _decoded(self._sent(path, body)))
+                return read(self._sent(path, body))
             except RecursionError:
                 raise ServerError("answered with JSON that is nested too deeply") from None
             except PassingError as fault:
                 if stopped.is_set():
                     raise
                 if tries == self._retries:
-                    failed = ServerError(f"{fault} (tries: {tries + 1})")
-                    failed.status = fault.status
-                    raise failed from None
+                    raise ServerError(f"{fault} (tries: {tries + 1})", fault.status) from None
                 wait = min(_LONGEST_WAIT, fault.wait or _FIRST_WAIT * 2**tries)
                 if fault.wait and fault.status in (429, 503):  # it concerns all requests
                     if wait >= _LONG and self._resumed < time.monotonic():
@@ -224,7 +230,7 @@ class Server:
                     self._resumed = max(self._resumed, time.monotonic() + wait)
                 elif stopped.wait(wait):
                     raise
-        raise PassingError("was not asked")
+                tries += 1
 
     @cached_property
     def _security(self) -> ssl.SSLContext:
@@ -249,8 +255,8 @@ class Server:
             )
         raise fault
 
-    def _sent(self, path: str, body: bytes) -> bytes:
-        """The body of the answer to a request, sent once."""
+    def _sent(self, path: str, body: bytes) -> Any:
+        """The JSON of the answer to a request, sent once."""
         url, end = self._url, time.monotonic() + self._seconds
         most = _LEAST + _EACH * len(body)
         connection = http.client.HTTPConnection(url.hostname or "", url.port)
@@ -296,7 +302,10 @@ class Server:
                 f"answered in the encoding {self._quoted(encoding)}, which was not asked for; have "
                 "it, or the proxy before it, send answers as they are"
             )
-        return bytes(answer)
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
 
     def _quoted(self, text: str) -> str:
         """The begin of what a server says, without its key."""
@@ -314,27 +323,19 @@ class Server:
         message = f"answered {status}{f': {self._quoted(said)}' if said else ''}"
         if status in _PASSING:
             wait = _seconds_of(response.headers.get("Retry-After", ""))
-            fault: ServerError = PassingError(f"{message}{_AGAIN}", wait)
-        elif 300 <= status < 400:
-            fault = ServerError(f"{message}; redirects are not followed: give the URL itself")
-        else:
-            fault = ServerError(f"{message}{_CURES.get(status, '')}")
-        fault.status = status
-        return fault
+            return PassingError(f"{message}{_AGAIN}", wait, status)
+        return ServerError(f"{message}{_CURES.get(status, '')}", status)
+
+
+def entry(value: Any, key: str) -> Any:
+    """What an object of JSON has under a key; None for others, and where it has none."""
+    return value.get(key) if isinstance(value, dict) else None
 
 
 def _cut(connection: socket.socket) -> None:
     """End a connection that another thread reads; of https, too, whose own method waits for it."""
     with suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
-
-
-def _decoded(body: bytes) -> Any:
-    """The JSON of an answer."""
-    try:
-        return json.loads(body)
-    except ValueError:
-        raise PassingError(f"answered with what is no JSON, or half of it{_AGAIN}") from None
 
 
 def _seconds_of(header: str) -> float:

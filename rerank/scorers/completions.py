@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
-from rerank.errors import shown
-from rerank.files.server import Server, ServerError
+from rerank.errors import RerankError, shown
+from rerank.files.server import Server, ServerError, entry
+from rerank.scorers.model_options import ServerSettings
 
 Result = TypeVar("Result")
 ECHOES = (
@@ -23,12 +25,12 @@ _LONG = "show fewer sentences, ,sentences=N, raise its limit, or leave the candi
 _REFUSING = (400, 413, 422)  # statuses that may refuse a text
 
 
-class TextError(ServerError):
-    """A fault about a text; number: of the text among those that the server was to return."""
+class TextError(RerankError):
+    """A fault about a text among those that the server was to return."""
 
-    def __init__(self, message: str, place: int = 0) -> None:
+    def __init__(self, message: str, text: str) -> None:
         super().__init__(message)
-        self.place = place  # in its request
+        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,79 +46,56 @@ class EchoedText:
     generated: int | None
 
 
-class Completions:
-    """The completions of a model of a server, at URL/completions; batch: texts of a request."""
+def echoes(
+    server: Server,
+    settings: ServerSettings,
+    texts: Sequence[str],
+    read: Callable[[str, EchoedText], Result],
+) -> Iterator[Result]:
+    """What is read of each text as the server returns it, at URL/completions, in any order.
 
-    def __init__(self, server: Server, model: str, batch: int) -> None:
-        self.server, self._model, self._batch = server, model, batch
+    read: of the text and what is returned, in any thread. ServerError or TextError if
+    a request fails; no other is begun then.
+    """
+    parts = [texts[n : n + settings.batch] for n in range(0, len(texts), settings.batch)]
 
-    def answers(
-        self, texts: Sequence[str], read: Callable[[int, EchoedText], Result]
-    ) -> Iterator[Result]:
-        """What is read of each text as the server returns it, in any order.
+    def request(part: Sequence[str]) -> dict[str, object]:
+        prompt = part[0] if len(part) == 1 else list(part)
+        how = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
+        return {"model": settings.model, "prompt": prompt, **how}
 
-        read: of the text's number and the text, in any thread. ServerError if a request fails; no
-        other is begun then.
-        """
-        size = self._batch
-        parts = [texts[n : n + size] for n in range(0, len(texts), size)]
+    def results(number: int, answer: Any) -> list[Result]:
+        part = parts[number]
+        return [read(text, echo) for text, echo in zip(part, _read(answer, part), strict=True)]
 
-        def results(number: int, answer: Any) -> list[Result]:
-            echoes = _read(answer, parts[number])
-            return [read(number * size + n, echo) for n, echo in enumerate(echoes)]
-
-        try:
-            requests = map(self._asked, parts)
-            for _, part in self.server.answers("/completions", requests, results, len(parts)):
-                yield from part
-        except TextError as fault:
-            fault.number = fault.number * size + fault.place
+    try:
+        requests = map(request, parts)
+        answers = server.answers("/completions", requests, results, len(parts))
+        yield from chain.from_iterable(answers)
+    except ServerError as fault:
+        if fault.status not in _REFUSING:
             raise
-        except ServerError as fault:
-            if fault.status not in _REFUSING:
-                raise
-            if "echo" in str(fault):
-                raise ServerError(f"{fault}; {ECHOES}") from None
-            message = f"{fault}; a text may be longer than the model reads: {_LONG}"
-            if (many := len(parts[fault.number])) > 1:
-                to_see = f"to see which of {many} texts, add ,batch=1 behind the URL"
-                raise ServerError(f"{message}; {to_see}") from None
-            refused = TextError(message)
-            refused.number = fault.number * size
-            raise refused from None
-
-    def _asked(self, texts: Sequence[str]) -> dict[str, object]:
-        """The request about texts."""
-        return {
-            "model": self._model,
-            "prompt": texts[0] if len(texts) == 1 else list(texts),
-            "echo": True,
-            "logprobs": 1,
-            "max_tokens": 1,
-            "temperature": 0,
-        }
+        if "echo" in str(fault):
+            raise ServerError(f"{fault}; {ECHOES}") from None
+        message = f"{fault}; a text may be longer than the model reads: {_LONG}"
+        if len(part := parts[fault.number]) > 1:
+            to_see = f"to see which of {len(part)} texts, add ,batch=1 behind the URL"
+            raise ServerError(f"{message}; {to_see}") from None
+        raise TextError(message, part[0]) from None
 
 
 def _read(answer: Any, texts: Sequence[str]) -> list[EchoedText]:
     """The texts in an answer, in the order of the request."""
-    choices = answer.get("choices") if isinstance(answer, dict) else None
+    choices = entry(answer, "choices")
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise ServerError("expected an object with choices, as of OpenAI's completions")
     if sorted(str(x.get("index")) for x in choices) != sorted(map(str, range(len(texts)))):
         cure = "; add ,batch=1 behind the URL" if len(texts) > 1 else ""
         raise ServerError(f"expected {len(texts)} choices, one a text, found {len(choices)}{cure}")
-    usage = answer.get("usage")
-    made = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    made = entry(entry(answer, "usage"), "completion_tokens")
     generated = {0: 0, len(texts): 1}.get(made) if isinstance(made, int) else None
     choices.sort(key=lambda choice: int(choice["index"]))
-    read = list[EchoedText]()
-    for choice, text in zip(choices, texts, strict=True):
-        try:
-            read.append(_echoed(choice, text, generated))
-        except TextError as fault:
-            fault.place = len(read)
-            raise
-    return read
+    return [_echoed(*item, generated) for item in zip(choices, texts, strict=True)]
 
 
 def cut_of(tokens: Sequence[str], text: str) -> str:
@@ -143,18 +122,16 @@ def cut_of(tokens: Sequence[str], text: str) -> str:
 def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedText:
     """The tokens of a choice; ServerError if they are not of the text, or not all have numbers."""
     stated = choice.get("logprobs")
-    named = stated if isinstance(stated, dict) else {}
-    tokens, numbers = named.get("tokens") or [], named.get("token_logprobs") or []
-    silent = f"returns no log-probabilities of the text that it is given; {ECHOES}"
+    tokens, numbers = entry(stated, "tokens") or [], entry(stated, "token_logprobs") or []
     echoed = str(choice.get("text")).startswith(text)
     lists = isinstance(tokens, list) and isinstance(numbers, list)
     texts = lists and all(isinstance(token, str) for token in tokens)
     if not (echoed and lists and numbers) or None in numbers[1:]:
         if cut := cut_of(tokens if texts else [], text):
-            raise TextError(cut)
-        raise ServerError(silent)
+            raise TextError(cut, text)
+        raise ServerError(f"returns no log-probabilities of the text that it is given; {ECHOES}")
     if len(tokens) != len(numbers) or not texts:
-        raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}")
+        raise TextError(f"expected {len(numbers)} tokens of a text, found {len(tokens)}", text)
     predicted = numbers[1 : None if generated == 0 else -1]  # the last one may be generated
     if predicted and not any(predicted):
         raise ServerError(f"returns 0.0 as the log-probability of each token of a text; {ECHOES}")
@@ -163,6 +140,7 @@ def _echoed(choice: dict[str, Any], text: str, generated: int | None) -> EchoedT
         if not fine and (place or number is not None):
             raise TextError(
                 f"expected a log-probability of token {place + 1} of {len(tokens)}, "
-                f"{shown(token.encode(errors='backslashreplace'))}, found {number!s:.20}"
+                f"{shown(token.encode(errors='backslashreplace'))}, found {number!s:.20}",
+                text,
             )
     return EchoedText(tokens, numbers, generated)

@@ -12,10 +12,12 @@ to the harshest, our reading of the rank-weighted mean of GEMBA-MQM's second ver
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -30,11 +32,10 @@ from decoders.problem import Array
 from rerank.errors import RerankError, UsageError, shown
 from rerank.files.cache import AnswerStore, Cache
 from rerank.files.server import ServerError
-from rerank.files.signature import LENGTH
 from rerank.registry import PROGRAM
 from rerank.scorers.cached_scores import digest
-from rerank.scorers.judge_forms import FORMS, TEMPLATE, aggregated, errors_of
-from rerank.scorers.judge_models import Answer, ChatModel, LocalModel, Wording, packed, unpacked
+from rerank.scorers.judge_forms import FORMS, TEMPLATE, aggregated, errors_of, labels, shares
+from rerank.scorers.judge_models import Answer, ChatModel, LocalModel, Wording, unpacked
 from rerank.scorers.judge_options import (
     LANGUAGES,
     NOT_ASKED,
@@ -50,27 +51,23 @@ from rerank.scorers.templates import JinjaTemplate
 from rerank.values import Key, settings, split
 
 VERSION = 1  # of questions and of what answers are worth
-BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
-WRITTEN = {"errors": 120.0, "ranking": 40.0}  # tokens of an answer, about; of other forms 4
 _UNKNOWN_KEY = re.compile(r".*,([A-Za-z_-]+)=[^,]*", re.DOTALL)
 HOPELESS = 40  # answers after which a run ends if none can be read
-_Progress = Callable[..., Iterable[Any]]
 
 
 class Judge(Estimator):
     """A judge, and what it has answered. progress: as of `FeatureSource`."""
 
-    progress: _Progress = staticmethod(lambda items, **how: items)
+    progress: Callable[..., Iterable[Any]] = staticmethod(lambda items, **how: items)
 
     def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
         self.option = f"{option}{without_secret(argument.partition(',')[0])}"
         try:
             target, self.settings = parsed(argument, keys)
+            place = target.partition(":")[2]
             kind = ChatModel if target.startswith(SERVER) else LocalModel
-            self.model = kind(self.option, target.partition(":")[2], self.settings)
-        except click.BadParameter as fault:
-            raise UsageError(f"{self.option}: {fault.message}") from None
-        except ValueError as fault:
+            self.model = kind(self.option, place, self.settings)
+        except (click.BadParameter, ValueError) as fault:
             raise UsageError(f"{self.option}: {fault}") from None
         chosen = self.settings
         self.form = FORMS[chosen.form]
@@ -78,23 +75,18 @@ class Judge(Estimator):
         shows = "candidate" if self.form.shows == "one" else "candidates"
         if shows not in self.template.used:
             raise self.template.at_end(f"expected the variable {shows}, of form={chosen.form}")
-        self.title = f"{chosen.model or Path(target.partition(':')[2]).name} ({chosen.form})"
+        self.title = f"{chosen.model or Path(place).name} ({chosen.form})"
         self.facts: dict[str, object] = {"program": self.title, "version": str(VERSION)}
         self.side_information = ("source",) if chosen.source else ()
         self.counts, self._lock = Counts(), Lock()
-        self._seen: dict[bytes, bool] = {}  # keys of answers that were used: whether asked now
-        self._first: dict[bytes, float] = {}  # what the candidate gets that is shown first, by key
-        self._unread: dict[Wording, bool] = {}  # those that were asked again: whether in vain
         self.keep_in(None)
 
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
         """Keep answers in a cache; of_models: what a model of a folder runs on."""
         self.model.machine = of_models or {}
-        every = asdict(self.settings).items()
-        asked = [(name, value) for name, value in every if name not in NOT_ASKED]
+        asked = [item for item in asdict(self.settings).items() if item[0] not in NOT_ASKED]
         identity = repr((VERSION, asked, self.template.digest, self.model.facts))
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
-        self.signature = f"{self.title}={self.digest[:LENGTH]}"
         group = hashlib.sha256(repr((VERSION, self.model.facts)).encode()).hexdigest()
         self.cache, self._store = cache, AnswerStore(cache, group)
 
@@ -115,121 +107,121 @@ class Judge(Estimator):
     def judged(self, questions: Iterable[Question], place: str) -> Array:
         """Judgements (n,) of the candidates of questions, NaN where no answer can be read."""
         work = [(question, self._wordings(question)) for question in questions]
-        answers = self._answered(work, place)
-        judged = [self._values(*item, answers)[[*item[0].chosen]] for item in work]
-        return np.concatenate(judged) if judged else np.zeros(0)
+        answers = self._answered((p for _, passes in work for p in chain(*passes)), place)
+        judged = [np.zeros(0)]
+        for question, passes in work:
+            values = self._values(question, passes, answers)
+            if passes[0]:
+                distinct = {question.texts[k]: k for k in question.chosen}
+                self.counts.add_passes(values[:, [*distinct.values()]])
+            judged.append(aggregated(values, self.settings.mean)[[*question.chosen]])
+        return np.concatenate(judged)
 
     def ask(self, questions: Iterable[Question], place: str) -> None:
         """Have questions answered, all at once."""
-        self._answered([(question, self._wordings(question)) for question in questions], place)
+        self._answered((p for q in questions for p in chain(*self._wordings(q))), place)
 
     # Questions
 
     def _wordings(self, question: Question) -> list[list[Wording]]:
-        """The questions of each pass in words.
-
-        Equal texts are shown once, under the number of the first; one alone is not compared.
-        """
-        first, everyone = firsts(question.texts), range(len(question.texts))
-        shows_one = self.form.shows == "one"
-        distinct = sorted({first[k] for k in (question.chosen if shows_one else everyone)})
-        if len(distinct) < 2 and not shows_one:
-            return [[] for _ in range(self.settings.passes)]
+        """The questions of each pass in words; equal texts are shown once, as the first of them."""
+        texts, place = question.texts, question.place
+        first = {text: k for k, text in reversed([*enumerate(texts)])}
+        chosen = question.chosen if self.form.shows == "one" else range(len(texts))
+        distinct = sorted({first[texts[k]] for k in chosen})
         of_passes = []
         for number in range(self.settings.passes):
             drawn = digest(repr((self.settings.seed, number, question.texts)).encode())
             groups = self.form.groups(distinct, np.random.default_rng([*drawn]))
             key = number if self.model.draws else 0
-            of_passes.append([Wording(self._text(question, g), tuple(g), key) for g in groups])
+            worded = [Wording(self._text(question, g), tuple(g), key, place) for g in groups]
+            of_passes.append(worded)
         return of_passes
 
-    def _text(self, question: Question, shown_: Sequence[int]) -> str:
-        texts = [question.texts[k] for k in shown_]
-        values: dict[str, object] = {name: "" for name in VARIABLES}
-        values |= {name: getattr(self.settings, name) for name in LANGUAGES}
-        values |= {"form": self.form.name, "candidate": texts[0]}
-        values["candidates"] = [*zip(self.form.labels(len(texts)), texts, strict=True)]
-        for name in ("sources_before", "sources_after", "candidates_before"):
-            values[name] = question.parts.get(name, [])
-        values["source"] = question.parts.get("source", "")
-        references = question.parts.get("references", []) if self.settings.reference else []
-        values["reference"] = question.parts.get("reference", next(iter(references), ""))
+    def _text(self, question: Question, places: Sequence[int]) -> str:
+        texts, parts = [question.texts[k] for k in places], question.parts
+        around = "sources_before", "sources_after", "candidates_before"
+        references = parts.get("references", []) if self.settings.reference else []
+        values: dict[str, object] = {
+            "form": self.form.name,
+            "source": parts.get("source", ""),
+            **{name: parts.get(name, []) for name in around},
+            "reference": parts.get("reference", next(iter(references), "")),
+            "candidate": texts[0],
+            "candidates": [*zip(labels(len(texts)), texts, strict=True)],
+            **{name: getattr(self.settings, name) for name in LANGUAGES},
+        }
         return self.template.rendered(values, self.option)
 
     # Answers
 
-    def _answered(
-        self, work: Sequence[tuple[Question, list[list[Wording]]]], place: str
-    ) -> dict[Wording, Answer]:
-        """The answers to the prompts of questions, the second ones where the first are unread."""
-        owners = {p: question for question, passes in work for p in chain(*passes)}
-        answers = self._found([*owners], place)
-        unread = [p for p in answers if self._read(p, answers) is None]
+    def _answered(self, prompts: Iterable[Wording], place: str) -> dict[Wording, Answer]:
+        """The answers to prompts, the second ones where the first cannot be read."""
+        distinct = {p: p for p in prompts}  # of equal ones a message names the last one's place
+        answers, counts = self._found([*distinct.values()], place), self.counts
+        unread = [p for p, answer in answers.items() if self._read(p, answer) is None]
         again = {p: replace(p, again=True) for p in unread if self.model.varies}
         seconds = self._found([*again.values()], place)
+        answers |= {prompt: seconds[second] for prompt, second in again.items()}
         for prompt in unread:
-            answers[prompt] = seconds.get(again.get(prompt, prompt), answers[prompt])
-            lost = self._read(prompt, answers) is None
-            if lost and not any(self._unread.values()):
-                said = shown(answers[prompt]["text"].encode())
-                if answers[prompt].get("cut"):
+            answer = answers[prompt]
+            counts.retried[prompt] = self._read(prompt, answer) is None
+            if counts.retried[prompt] and not counts.unread:
+                said = shown(answer["text"].encode())
+                if answer.get("cut"):
                     said = "one that was cut off; allow it more by tokens=N"
-                where = owners[prompt].place or place
-                self.counts.unread = f"{where}: expected an answer as asked for, found {said}"
-            self._unread[prompt] = lost
+                counts.unread = (
+                    f"{prompt.place or place}: expected an answer as asked for, found {said}"
+                )
         return answers
 
     def _found(self, prompts: Sequence[Wording], place: str) -> dict[Wording, Answer]:
-        """The answers to prompts, those that are not known from the model; RerankError."""
+        """The answers to distinct prompts, those that are not known from the model; RerankError."""
         known: dict[Wording, Answer] = {}
         unknown: dict[bytes, list[Wording]] = {}
-        for prompt in dict.fromkeys(prompts):
+        for prompt in prompts:
             answer = unpacked(self._store.get(prompt.key) or b"")
             if answer is None or answer.get("cut", math.inf) < self.model.tokens:
                 unknown.setdefault(prompt.key, []).append(prompt)
             else:
                 known[prompt] = answer
-                self._seen.setdefault(prompt.key, False)
+                self.counts.seen.setdefault(prompt.key, False)
         if unknown:
-            keys, began = [*unknown], perf_counter()
-            firsts_ = (prompts[0] for prompts in self._affordable(unknown.values()))
-            asked = self.model.ask(firsts_, len(unknown), self._heard)
-            how = {"label": self.title, "unit": "answers", "total": len(keys)}
+            began = perf_counter()
+            asked = self._affordable(alike[0] for alike in unknown.values())
+            answers = self.model.ask(asked, len(unknown), self._heard)
+            how = {"label": self.title, "unit": "answers", "total": len(unknown)}
             try:
-                for n, answer in self.progress(asked, **how):
-                    known |= dict.fromkeys(unknown[keys[n]], answer)
-                    self._seen[keys[n]] = True
+                for prompt, answer in self.progress(answers, **how):
+                    known |= dict.fromkeys(unknown[prompt.key], answer)
+                    self.counts.seen[prompt.key] = True
             except ServerError as fault:
                 raise RerankError(
                     f"{self.option}, {place}: the server {fault}{self._kept()}"
                 ) from None
             finally:
                 self.counts.seconds += perf_counter() - began
-            if len(known) < len({*prompts}):
+            if len(known) < len(prompts):
                 raise RerankError(
                     f"{self.option}, {place}: the budget of {self.settings.budget:g} is spent, "
-                    f"{len(known):,} of {len({*prompts}):,} questions are answered; give a larger "
+                    f"{len(known):,} of {len(prompts):,} questions are answered; give a larger "
                     f"one{self._kept()}"
                 )
         return known
 
-    def _affordable(self, items: Iterable[Sequence[Wording]]) -> Iterator[Sequence[Wording]]:
-        """The items until the next one, and those in flight, may cost more than is left."""
-        chosen, counts = self.settings, self.counts
+    def _affordable(self, prompts: Iterable[Wording]) -> Iterator[Wording]:
+        """The prompts until the next one, and those in flight, may cost more than is left."""
+        budget, price, counts = self.settings.budget, self.settings.price, self.counts
         sent = counts.asked
-        for item in items:
-            if chosen.budget is not None and chosen.price is not None:
-                spent = cost(counts.read, counts.written, chosen.price)
-                mean = spent / counts.asked if counts.asked else self._guess(item[0])
-                if spent + mean * (sent + 1 - counts.asked) > chosen.budget:
+        for prompt in prompts:
+            if budget is not None and price is not None:
+                spent = cost(counts.read, counts.written, price)
+                guess = cost(prompt.n_tokens, self.form.written, price)
+                mean = spent / counts.asked if counts.asked else guess
+                if spent + mean * (sent + 1 - counts.asked) > budget:
                     return
             sent += 1
-            yield item
-
-    def _guess(self, prompt: Wording) -> float:
-        """What a question may cost, by its length."""
-        tokens = len(prompt.text.encode()) / BYTES_A_TOKEN, WRITTEN.get(self.form.name, 4.0)
-        return cost(*tokens, self.settings.price or (0.0, 0.0))
+            yield prompt
 
     def _kept(self) -> str:
         n, cache = self.counts.asked, self.cache
@@ -238,16 +230,16 @@ class Judge(Estimator):
 
     def _heard(self, prompt: Wording, answer: Answer) -> None:
         """Keep and count an answer, in any thread; ServerError if none of the first can be read."""
-        self._store.put(prompt.key, packed(answer))
+        self._store.put(prompt.key, json.dumps(answer).encode())
         with self._lock:
             counts = self.counts
             counts.asked += 1
             counts.guessed |= "read" not in answer
-            counts.read += answer.get("read", len(prompt.text.encode()) / BYTES_A_TOKEN)
-            counts.written += answer.get("written", WRITTEN.get(self.form.name, 4.0))
+            counts.read += answer.get("read", prompt.n_tokens)
+            counts.written += answer.get("written", self.form.written)
             counts.missing += answer.get("missing", 0.0)
             counts.expected += "value" in answer
-            counts.readable += self._read(prompt, {prompt: answer}) is not None
+            counts.readable += self._read(prompt, answer) is not None
             hopeless = counts.asked >= HOPELESS and not counts.readable
         if hopeless:
             said = "was cut off" if answer.get("cut") else f"is {shown(answer['text'].encode())}"
@@ -257,81 +249,59 @@ class Judge(Estimator):
                 f"the last one {said}; {cure}"
             )
 
-    def _read(self, prompt: Wording, answers: Mapping[Wording, Answer]) -> list[float] | None:
+    def _read(self, prompt: Wording, answer: Answer) -> list[float] | None:
         """The values of the candidates that a prompt shows; None if its answer cannot be read."""
-        answer = answers[prompt]
+        n = len(prompt.shown)
         if "value" in answer:
-            return self.form.of_value(answer["value"])
-        return self.form.read(answer["text"], len(prompt.shown))
+            return shares(answer["value"], n)
+        return self.form.read(answer["text"], n)
 
     def _values(
         self,
         question: Question,
-        of_passes: Sequence[Sequence[Wording]],
+        passes: Sequence[Sequence[Wording]],
         answers: Mapping[Wording, Answer],
     ) -> Array:
-        """Values (K,) of the texts of a question, NaN for those that have none."""
-        values, first = self._values_by_pass(question, of_passes, answers), firsts(question.texts)
-        if of_passes[0]:
-            self.counts.add_passes(values[:, sorted({first[k] for k in question.chosen})])
-        return aggregated(values, self.settings.mean)
-
-    def _values_by_pass(
-        self,
-        question: Question,
-        of_passes: Sequence[Sequence[Wording]],
-        answers: Mapping[Wording, Answer],
-    ) -> Array:
-        """Values (P, K) of each pass."""
-        values = np.full((len(of_passes), len(question.texts)), np.nan)
-        for row, prompts in zip(values, of_passes, strict=True):
-            found = {p.shown: self._read(p, answers) for p in prompts}
+        """Values (P, K) of the texts of a question by each pass, NaN for those that have none."""
+        values = np.full((len(passes), len(question.texts)), np.nan)
+        for row, prompts in zip(values, passes, strict=True):
+            read = {p.shown: v for p in prompts if (v := self._read(p, answers[p])) is not None}
             if self.form.shows == "two":  # a pair in one order alone would prefer a place
-                found = {s: v if found[s[::-1]] is not None else None for s, v in found.items()}
-            read = {places: shares for places, shares in found.items() if shares is not None}
-            sums, times = np.zeros((2, len(row)))
-            for places, shares in read.items():
-                sums[[*places]] += shares
-                times[[*places]] += 1
-            np.divide(sums, times, out=row, where=times > 0)
+                read = {pair: v for pair, v in read.items() if pair[::-1] in read}
             if self.form.shows != "one":
-                self._first |= {p.key: read[p.shown][0] for p in prompts if p.shown in read}
-                row[:] = row if prompts else 0.5  # equal texts
-        by_text: Array = values[:, firsts(question.texts)]
-        return by_text
+                self.counts.first |= {p.key: read[p.shown][0] for p in prompts if p.shown in read}
+            sums, times = defaultdict[str, float](float), Counter[str]()
+            for places, of_places in read.items():
+                for k, value in zip(places, of_places, strict=True):
+                    sums[question.texts[k]] += value
+                    times[question.texts[k]] += 1
+            unknown = np.nan if prompts else 0.5  # for a comparison of equal texts
+            row[:] = [sums[x] / times[x] if x in times else unknown for x in question.texts]
+        return values
 
-    def sizes(self, question: Question | None) -> list[tuple[int, bool]]:
-        """Of the questions in words about a question's candidates bytes, and whether answered."""
-        prompts = chain(*([] if question is None else self._wordings(question)))
-        return [(len(prompt.text.encode()), prompt.key in self._store) for prompt in prompts]
+    def sizes(self, question: Question) -> list[tuple[float, bool]]:
+        """Of the wordings of a question the tokens, about, and whether they are answered."""
+        prompts = chain(*self._wordings(question))
+        return [(prompt.n_tokens, prompt.key in self._store) for prompt in prompts]
 
-    def errors(self, question: Question) -> list[dict[str, str]]:
-        """The errors that the first pass has found in the chosen candidate of a question."""
-        prompts = self._wordings(question)[0]
-        answers = self._answered([(question, [prompts])], question.place)
-        found = [errors_of(answers[prompt]["text"]) or [] for prompt in prompts]
-        return [error._asdict() for error in chain(*found)]
+    def said(self, question: Question) -> tuple[list[float | None], list[dict[str, str]]]:
+        """What each pass says of the one chosen candidate, None where it is unread, and its errors.
 
-    def by_pass(self, question: Question) -> list[float | None]:
-        """What each pass says of the chosen candidate of a question; None where it is unread."""
+        Of the form `errors` those of the first pass. Nothing where it was not asked about: nothing
+        is asked here.
+        """
         (k,), passes = question.chosen, self._wordings(question)
-        values = self._values_by_pass(question, passes, self._answered([(question, passes)], ""))[
-            :, k
-        ]
-        return [None if math.isnan(value) else value for value in values.tolist()]
+        if not all(prompt.key in self._store for prompt in chain(*passes)):
+            return [], []
+        answers = self._answered(chain(*passes), question.place)
+        values = self._values(question, passes, answers)[:, k].tolist()
+        texts = [answers[p]["text"] for p in passes[0] if self.form.name == "errors"]
+        errors = [error._asdict() for text in texts for error in errors_of(text) or []]
+        return [None if math.isnan(value) else value for value in values], errors
 
     def report(self) -> str:
         """What was asked, what it cost, and how far the answers agree, in a line."""
-        self.counts.cached = sum(not asked for asked in self._seen.values())
-        self.counts.first = float(np.mean([*self._first.values()])) if self._first else None
-        self.counts.retried, self.counts.lost = len(self._unread), sum(self._unread.values())
         return self.counts.to_text(self.title, self.settings.price)
-
-
-def firsts(texts: Sequence[str]) -> list[int]:
-    """The number of the first text that each text is equal to."""
-    first = {text: k for k, text in reversed([*enumerate(texts)])}
-    return [first[text] for text in texts]
 
 
 def cost(read: float, written: float, price: tuple[float, float]) -> float:
@@ -345,36 +315,32 @@ class Counts:
 
     asked: int = 0
     readable: int = 0
-    cached: int = 0
+    seen: dict[bytes, bool] = field(default_factory=dict)  # keys of answers: whether asked now
     guessed: bool = False  # whether a server has not said how many tokens some answers had
     seconds: float = 0.0
     read: float = 0.0
     written: float = 0.0
     expected: int = 0
     missing: float = 0.0
-    retried: int = 0
-    lost: int = 0
-    unread: str = ""
-    unasked: int = 0
-    first: float | None = None  # the mean of what the candidate gets that is shown first
-    _within: tuple[int, float] = (0, 0.0)
-    _between: tuple[int, float] = (0, 0.0)
+    retried: dict[Wording, bool] = field(default_factory=dict)  # whether in vain
+    unread: str = ""  # a message about the first one that was in vain
+    unasked: set[tuple[str, int]] = field(default_factory=set)  # sentences of documents
+    first: dict[bytes, float] = field(default_factory=dict)  # of the candidate shown first, by key
+    within: list[float] = field(default_factory=list)  # variances of candidates over passes
+    between: list[float] = field(default_factory=list)  # and of means within sentences
 
     def add_passes(self, values: Array) -> None:
-        """Count variances of candidates (P, K) over the passes, and of their means."""
+        """Add variances of the candidates (P, K) of a sentence, if all have a value."""
         if len(values) > 1 and not np.isnan(values).any():
-            n, total = self._within
-            self._within = n + values.shape[1], total + float(values.var(axis=0, ddof=1).sum())
-            n, total = self._between
+            self.within += values.var(axis=0, ddof=1).tolist()
             if values.shape[1] > 1:
-                means = values.mean(axis=0)
-                self._between = n + 1, total + float(means.var(ddof=1))
+                self.between.append(float(values.mean(axis=0).var(ddof=1)))
 
     def to_text(self, title: str, price: tuple[float, float] | None) -> str:
         """`1,200 answers of gpt (rating) in 31.5 s, 300 from the cache; 51,000 tokens read, …`."""
         parts = [f"{self.asked:,} answers of {title} in {self.seconds:.1f} s"]
-        if self.cached:
-            parts[0] += f", {self.cached:,} from the cache"
+        if cached := sum(not asked for asked in self.seen.values()):
+            parts[0] += f", {cached:,} from the cache"
         if self.asked:
             about = "about " * self.guessed
             parts.append(f"{about}{self.read:,.0f} tokens read, {self.written:,.0f} written")
@@ -383,22 +349,21 @@ class Counts:
                 parts[-1] += f", at {price[0]:g}/{price[1]:g} a million {about}{sum_:.4g}"
         if self.expected:
             parts.append(f"{self.missing / self.expected:.1%} of the probability on other answers")
-        if self._within[0]:
-            deviations = [math.sqrt(t / n) for n, t in (self._within, self._between) if n]
-            named = [f"{x:.3g} {of}" for x, of in zip(deviations, _DEVIATIONS, strict=False)]
-            parts.append(f"standard deviation {', '.join(named)}")
-        if self.first is not None:
-            parts.append(f"the one shown first wins {self.first:.0%} (50% without a preference)")
+        if self.within:
+            named = f"{math.sqrt(np.mean(self.within)):.3g} of a candidate over passes"
+            if self.between:
+                named += f", {math.sqrt(np.mean(self.between)):.3g} of the candidates of a sentence"
+            parts.append(f"standard deviation {named}")
+        if self.first:
+            share = np.mean([*self.first.values()])
+            parts.append(f"the one shown first wins {share:.0%} (50% without a preference)")
         if self.unasked:
-            parts.append(f"{self.unasked:,} sentences not asked about")
+            parts.append(f"{len(self.unasked):,} sentences not asked about")
         if self.retried:
-            again = f"answers that could not be read and were asked for again: {self.retried:,}"
-            lost = f", {self.lost:,} of them in vain: {self.unread}" if self.lost else ""
-            parts.append(again + lost)
+            n, lost = len(self.retried), sum(self.retried.values())
+            parts.append(f"answers that could not be read and were asked for again: {n:,}")
+            parts[-1] += f", {lost:,} of them in vain: {self.unread}" if lost else ""
         return "; ".join(parts)
-
-
-_DEVIATIONS = "of a candidate over passes", "of the candidates of a sentence"
 
 
 def parsed(argument: str, keys: Mapping[str, Key]) -> tuple[str, JudgeSettings]:
@@ -416,10 +381,8 @@ def parsed(argument: str, keys: Mapping[str, Key]) -> tuple[str, JudgeSettings]:
         )
     server = target.startswith(SERVER)
     chosen.check(server=server)
-    unused = set() if server else given.keys() & OF_SERVERS
-    if not server and chosen.tokens and FORMS[chosen.form].answers:
-        unused.add("tokens")
-    if unused:
+    of_servers = OF_SERVERS | ({"tokens"} if FORMS[chosen.form].answers else set())
+    if not server and (unused := given.keys() & of_servers):
         raise ValueError(f"{min(unused)}= is not used by a model in a folder; leave it out")
     return target, chosen
 

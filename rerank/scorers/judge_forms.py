@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from decoders.problem import Array
+
 TEMPLATE = Path(__file__).with_name("judge.jinja")
 PENALTIES = {"critical": 25.0, "major": 5.0, "minor": 1.0}
 MINOR_PUNCTUATION = 0.1
@@ -60,33 +60,40 @@ class Form:
     """A form of question.
 
     shows: candidates of a question, `one`, `two` or `all`; read: values of those in an answer, of
-    so many that are shown, None if it cannot be read; tokens: most of an answer; answers: the
-    possible ones and their values, of which an expected value can be taken; schema: of a JSON
-    answer, given how many are shown.
+    so many that are shown, None if it cannot be read; tokens: most of an answer, and written: about
+    how many it has; answers: the possible ones and their values, of which an expected value can be
+    taken; schema: of a JSON answer, given how many are shown.
     """
 
     name: str
     shows: str
     read: Callable[[str, int], list[float] | None]
     tokens: int
+    written: float = 4.0
     answers: Mapping[str, float] = field(default_factory=dict)
     schema: Callable[[int], dict[str, object]] | None = None
 
     def groups(self, distinct: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
-        """The candidates that each question about distinct ones shows, in their order."""
+        """The candidates that each question about distinct ones shows, in their order.
+
+        One alone is not compared.
+        """
         if self.shows == "one":
             return [[k] for k in distinct]
         if self.shows == "two":
             return [list(pair) for pair in permutations(distinct, 2)]
-        return [[distinct[i] for i in rng.permutation(len(distinct)).tolist()]]
+        order = rng.permutation(len(distinct)).tolist()
+        return [[distinct[i] for i in order]] if len(order) > 1 else []
 
-    def labels(self, n: int) -> list[str]:
-        """Labels of n candidates that a question shows."""
-        return [chr(65 + i) for i in range(n)] if n <= 26 else [str(i + 1) for i in range(n)]
 
-    def of_value(self, value: float) -> list[float]:
-        """Values of the candidates that are shown, from the expected value of an answer."""
-        return [value, 1.0 - value] if self.shows == "two" else [value]
+def labels(n: int) -> list[str]:
+    """Labels of n candidates that a question shows."""
+    return [chr(65 + i) for i in range(n)] if n <= 26 else [str(i + 1) for i in range(n)]
+
+
+def shares(value: float, n: int) -> list[float]:
+    """Values of the n candidates that are shown, a pair or one, by that of the first."""
+    return [value, 1.0 - value] if n == 2 else [value]
 
 
 def _bare(text: str) -> str:
@@ -106,9 +113,7 @@ def _letter(values: Mapping[str, float]) -> Callable[[str, int], list[float] | N
     def read(text: str, n: int) -> list[float] | None:
         found = _LETTER.fullmatch(_bare(text))
         value = values.get(found[1].upper()) if found else None
-        if value is None:
-            return None
-        return [value, 1.0 - value] if n == 2 else [value]
+        return None if value is None else shares(value, n)
 
     return read
 
@@ -126,12 +131,9 @@ def errors_of(text: str) -> list[Judged] | None:
         listed = _json(text)["errors"]
         if not isinstance(listed, list) or len(listed) > _MOST_ERRORS:
             return None
+        named = "category", "severity"
         errors = [
-            Judged(
-                str(error["span"] or ""),
-                str(error["category"]).strip().lower(),
-                str(error["severity"]).strip().lower(),
-            )
+            Judged(str(error["span"] or ""), *(str(error[key]).strip().lower() for key in named))
             for error in listed
         ]
     except _NO_JSON:
@@ -146,18 +148,18 @@ def _penalty(text: str, n: int) -> list[float] | None:
 
 def _ranking(text: str, n: int) -> list[float] | None:
     """Shares of the others that each of n candidates is before."""
-    bare, labels = _bare(text), FORMS["ranking"].labels(n)
+    bare = _bare(text)
     try:
         listed = _json(bare) if bare[:1] in "[{`" else _RANKS.split(bare)
         listed = listed["ranking"] if isinstance(listed, dict) else listed
     except _NO_JSON:
         return None
-    if not isinstance(listed, list):
+    if not (isinstance(listed, list) and len(listed) == n):
         return None
     ranks = {str(x).removeprefix("Translation "): rank for rank, x in enumerate(listed)}
-    if len(listed) != n or ranks.keys() != {*labels}:
+    if ranks.keys() != {*labels(n)}:
         return None
-    return [1.0 - ranks[label] / max(1, n - 1) for label in labels]
+    return [1.0 - ranks[label] / max(1, n - 1) for label in labels(n)]
 
 
 def _strict(**properties: object) -> dict[str, object]:
@@ -174,7 +176,7 @@ def _errors_schema(n: int) -> dict[str, object]:
 
 
 def _ranking_schema(n: int) -> dict[str, object]:
-    label = {"type": "string", "enum": FORMS["ranking"].labels(n)}
+    label = {"type": "string", "enum": labels(n)}
     return _strict(ranking={"type": "array", "items": label})
 
 
@@ -183,20 +185,19 @@ _PAIR = {"A": 1.0, "B": 0.0}
 FORMS = {
     form.name: form
     for form in (
-        Form("rating", "one", _rating, 16, {str(n): float(n) for n in range(101)}),
-        Form("grade", "one", _letter(_GRADES), 16, _GRADES),
-        Form("errors", "one", _penalty, 1024, schema=_errors_schema),
-        Form("ranking", "all", _ranking, 1024, schema=_ranking_schema),
-        Form("pair", "two", _letter(_PAIR), 16, _PAIR),
+        Form("rating", "one", _rating, 16, answers={str(n): float(n) for n in range(101)}),
+        Form("grade", "one", _letter(_GRADES), 16, answers=_GRADES),
+        Form("errors", "one", _penalty, 1024, 120.0, schema=_errors_schema),
+        Form("ranking", "all", _ranking, 1024, 40.0, schema=_ranking_schema),
+        Form("pair", "two", _letter(_PAIR), 16, answers=_PAIR),
     )
 }
 
 
-def aggregated(values: Floats, mean: str) -> Floats:
+def aggregated(values: Array, mean: str) -> Array:
     """Values (K,) of several passes (P, K), of which some may be NaN; NaN where all are."""
     if len(values) == 1:
-        only: Floats = values[0]
-        return only
+        return np.array(values[0])
     known = np.ma.masked_invalid(values)
     if mean == "trimmed":
         far = abs(known - known.mean(axis=0)) > 2 * known.std(axis=0)

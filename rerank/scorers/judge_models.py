@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast, get_type_hints
 
 import numpy as np
 
 from rerank.errors import InputError, RerankError
-from rerank.files.server import Server, ServerError, key_of
+from rerank.files.server import ServerError, entry, server_of
 from rerank.scorers.cached_scores import digest
 from rerank.scorers.judge_forms import FORMS, Form
 from rerank.scorers.judge_options import JudgeSettings
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 64  # questions between two that are kept
 _TOP = 20  # log-probabilities of a token, the most that servers give
 _MOST_CHARACTERS = 1 << 16  # of an answer
+_BYTES_A_TOKEN = 3.5  # of a question, where no server has counted
+_MACHINE = {"device": "auto", "threads": None, "dtype": "float32", "deterministic": False}
 
 
 class Answer(TypedDict, total=False):
@@ -50,13 +52,21 @@ class Answer(TypedDict, total=False):
     missing: float
 
 
+_KINDS = get_type_hints(Answer)
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A question in words about `shown` candidates; number: of the pass; again: the second try."""
+    """A question in words.
+
+    shown: places of its candidates in their list; number: of the pass; place: of the sentence, for
+    messages; again: whether it is the second try.
+    """
 
     text: str
     shown: tuple[int, ...]
     number: int
+    place: str = field(compare=False)
     again: bool = False
 
     @property
@@ -64,8 +74,14 @@ class Wording:
         """What its answer is known by."""
         return digest(repr((self.text, self.number, self.again)).encode())
 
+    @property
+    def n_tokens(self) -> float:
+        """About how many tokens it has."""
+        return len(self.text.encode()) / _BYTES_A_TOKEN
+
 
 Heard: TypeAlias = Callable[[Wording, Answer], None]
+Answers: TypeAlias = Iterator[tuple[Wording, Answer]]
 
 
 class ChatModel:
@@ -76,20 +92,14 @@ class ChatModel:
     """
 
     varies = True
-    machine: Mapping[str, Any] = MappingProxyType({})  # of models in folders
+    machine: Mapping[str, Any]  # of models in folders
 
     def __init__(self, option: str, url: str, chosen: JudgeSettings) -> None:
         self._form, self.draws = FORMS[chosen.form], chosen.passes > 1
         self._extra = _object_of(chosen.request) if chosen.request else {}
         if "messages" in self._extra:
             raise ValueError(f"request={chosen.request}: expected no messages; give prompt=FILE")
-        self._server = Server(
-            url,
-            key=key_of(option, url, chosen.key_env or None, insecure=chosen.insecure),
-            seconds=chosen.timeout,
-            retries=chosen.retries,
-            threads=chosen.parallel,
-        )
+        self._server = server_of(option, url, chosen, chosen.parallel)
         self._request: dict[str, object] = {
             "model": chosen.model,
             "temperature": float(self.draws) if chosen.temperature is None else chosen.temperature,
@@ -97,13 +107,14 @@ class ChatModel:
         if chosen.form in ("grade", "pair") and not self.draws:
             self._request |= {"logprobs": True, "top_logprobs": _TOP}
         self.tokens = chosen.tokens or self._form.tokens
-        self._schema = chosen.schema and self._form.schema is not None
-        self.facts = "chat", chosen.form, self._request, self._schema, sorted(self._extra.items())
+        self._schema = self._form.schema if chosen.schema else None
+        schema, extra = self._schema is not None, sorted(self._extra.items())
+        self.facts = "chat", chosen.form, self._request, schema, extra
 
-    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
-        """The answer to each of at most n prompts, with its number, in any order; ServerError.
+    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Answers:
+        """Each of at most n prompts with its answer, in any order; ServerError.
 
-        heard: called with each as soon as it is there, before another prompt is taken.
+        heard: called with both as soon as the answer is there, before another prompt is taken.
         """
         sent: list[Wording] = []
 
@@ -111,36 +122,36 @@ class ChatModel:
             sent.append(prompt)
             return self._of(prompt)
 
-        def read(number: int, stated: Any) -> Answer:
-            answer = self._read(stated, len(sent[number].shown))
-            heard(sent[number], answer)
-            return answer
+        def read(number: int, stated: Any) -> tuple[Wording, Answer]:
+            prompt = sent[number]
+            answer = self._read(stated, len(prompt.shown))
+            heard(prompt, answer)
+            return prompt, answer
 
         return self._server.answers("/chat/completions", map(request, prompts), read, n)
 
     def _of(self, prompt: Wording) -> dict[str, object]:
-        request = {**self._request, "max_tokens": self.tokens}
-        request["messages"] = [{"role": "user", "content": prompt.text}]
+        messages = [{"role": "user", "content": prompt.text}]
+        request = {**self._request, "max_tokens": self.tokens, "messages": messages}
         if prompt.number or prompt.again:
             request["seed"] = 2 * prompt.number + prompt.again
-        if self._schema and self._form.schema is not None:
-            schema = {"name": self._form.name, "strict": True}
-            schema["schema"] = self._form.schema(len(prompt.shown))
-            request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if self._schema is not None:
+            schema = self._schema(len(prompt.shown))
+            named = {"name": self._form.name, "strict": True, "schema": schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": named}
         merged = {**request, **self._extra}
         return {key: value for key, value in merged.items() if value is not None}
 
     def _read(self, answer: Any, n: int) -> Answer:
         """What an answer about n candidates says; '' for a refusal, and for one that is cut off."""
-        if isinstance(answer, dict) and (error := answer.get("error")):
+        if error := entry(answer, "error"):
             said = error.get("message", error) if isinstance(error, dict) else error
             raise ServerError(f"answered with an error: {said!s:.200}")
-        choices = answer.get("choices") if isinstance(answer, dict) else None
+        choices = entry(answer, "choices")
         if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
             raise ServerError("expected an object with choices, as of OpenAI's chat completions")
-        choice, usage = choices[0], answer.get("usage")
-        message = choice.get("message")
-        content = message.get("content") if isinstance(message, dict) else None
+        choice, usage = choices[0], entry(answer, "usage")
+        content = entry(choice.get("message"), "content")
         if not (content is None or isinstance(content, str)):
             raise ServerError(f"expected a text as content of a message, found {content!s:.40}")
         end, text = choice.get("finish_reason"), content or ""
@@ -149,7 +160,7 @@ class ChatModel:
         kept = Answer(text=text.encode(errors="replace").decode())
         kept |= Answer(cut=self.tokens) if cut else Answer()
         for key, name in (("read", "prompt_tokens"), ("written", "completion_tokens")):
-            count = usage.get(name) if isinstance(usage, dict) else None
+            count = entry(usage, name)
             if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53:
                 kept[key] = count  # type: ignore[literal-required]
         if "logprobs" in self._request and self._form.read(text, n) is not None:
@@ -166,12 +177,10 @@ class ChatModel:
                 name, number = token["token"].strip(), float(token["logprob"])
                 if name in shares and number <= 1e-3:
                     shares[name] += math.exp(number)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            known = sum(shares.values())
+            value = sum(share * self._form.answers[name] for name, share in shares.items()) / known
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             return Answer()
-        known = sum(shares.values())
-        if not known > 0:
-            return Answer()
-        value = sum(share * self._form.answers[name] for name, share in shares.items()) / known
         return Answer(value=value, missing=max(0.0, 1.0 - known))
 
 
@@ -183,14 +192,13 @@ class LocalModel:
     """
 
     draws = varies = False
+    machine: Mapping[str, Any]  # of `open_models`
 
     def __init__(self, option: str, folder: str, chosen: JudgeSettings) -> None:
         from lm.causal_folder import folder_digest
 
         self._option, self._folder, self._form = option, Path(folder), FORMS[chosen.form]
         self.tokens = chosen.tokens or self._form.tokens
-        self.machine: Mapping[str, Any] = {}  # of `open_models`
-        self._engine: CausalEngine | None = None
         if not self._folder.is_dir():
             raise InputError(f"{folder}: expected the folder of a Hugging Face model, found none")
         self._digest = folder_digest(self._folder, None)
@@ -201,46 +209,43 @@ class LocalModel:
         arithmetic = self.machine.get("dtype"), self.machine.get("deterministic")
         return "folder", self._form.name, self._digest, arithmetic
 
-    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Iterator[tuple[int, Answer]]:
-        """The answer to each prompt, with its number; heard: called with each."""
-        asked = [*prompts]
-        for number, answer in self._answers(asked):
-            heard(asked[number], answer)
-            yield number, answer
+    def ask(self, prompts: Iterable[Wording], n: int, heard: Heard) -> Answers:
+        """Each prompt with its answer; heard: called with both."""
+        for item in self._answers([*prompts]):
+            heard(*item)
+            yield item
 
-    def _answers(self, prompts: Sequence[Wording]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, prompts: Sequence[Wording]) -> Answers:
         from lm.causal import CausalContext, trees_of
         from lm.trie import Candidates
 
-        engine = self._opened()
-        questions = [self._tokens_of(engine.model, prompt.text) for prompt in prompts]
+        engine = self._engine
+        questions = [(prompt, self._tokens_of(engine.model, prompt.text)) for prompt in prompts]
         if not self._form.answers:
-            for n, tokens in enumerate(questions):
-                yield n, self._written(engine, tokens)
+            for prompt, tokens in questions:
+                yield prompt, self._written(engine, tokens)
             return
         trees = trees_of(Candidates.of([answers_in_tokens(engine.model, self._form)]))
         names, values = [*self._form.answers], np.array([*self._form.answers.values()])
         for begin in range(0, len(questions), _AT_ONCE):
             part = questions[begin : begin + _AT_ONCE]
-            scores = engine.scores([(CausalContext(tuple(tokens)), trees) for tokens in part])
-            for n, (tokens, log_probs) in enumerate(zip(part, scores, strict=True), begin):
+            scores = engine.scores([(CausalContext(tuple(tokens)), trees) for _, tokens in part])
+            for (prompt, tokens), log_probs in zip(part, scores, strict=True):
                 shares = np.exp(log_probs - log_probs.max())
                 missing = max(0.0, 1.0 - float(np.exp(np.logaddexp.reduce(log_probs))))
                 said = Answer(text=names[int(shares.argmax())], read=len(tokens), written=0)
                 value = float(shares @ values / shares.sum())
-                yield n, said | Answer(value=value, missing=missing)
+                yield prompt, said | Answer(value=value, missing=missing)
 
-    def _opened(self) -> CausalEngine:
+    @cached_property
+    def _engine(self) -> CausalEngine:
         """The model on its device; InputError if the folder is not valid."""
-        if self._engine is None:
-            from rerank.scorers.models import open_models
+        from rerank.scorers.models import open_models
 
-            machine: dict[str, Any] = {"device": "auto", "threads": None, "dtype": "float32"}
-            machine |= {"deterministic": False, **self.machine}
-            option = LanguageModelOption.of("judge", f"{HUGGING_FACE}{self._folder},join=space")
-            (opened,) = open_models([option], None, **machine)
-            self._engine = cast("CausalLM", opened).engine
-        return self._engine
+        option = LanguageModelOption.of("judge", f"{HUGGING_FACE}{self._folder},join=space")
+        (opened,) = open_models([option], None, **{**_MACHINE, **self.machine})
+        engine: CausalEngine = cast("CausalLM", opened).engine
+        return engine
 
     def _tokens_of(self, model: CausalModel, text: str) -> list[int]:
         """Tokens of a question, which leaves room for an answer; InputError or RerankError."""
@@ -311,24 +316,16 @@ def end_of(model: CausalModel) -> int:
     return end
 
 
-def packed(answer: Answer) -> bytes:
-    """An answer as it is stored."""
-    return json.dumps(answer).encode()
-
-
 def unpacked(data: bytes) -> Answer | None:
-    """A stored answer, which may be anybody's; None for another text."""
+    """An answer that is stored as JSON, which may be anybody's; None for another text."""
     try:
         stored = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    kinds = {"text": str, "cut": int, "read": int, "written": int, "value": float}
-    kinds["missing"] = float
-    if not (isinstance(stored, dict) and isinstance(stored.get("text"), str)):
+    if not (isinstance(stored, dict) and "text" in stored and stored.keys() <= _KINDS.keys()):
         return None
-    sound = all(key in kinds and isinstance(value, kinds[key]) for key, value in stored.items())
-    finite = math.isfinite(stored.get("value", 0.0))
-    return Answer(**stored) if sound and finite else None  # type: ignore[typeddict-item]
+    sound = all(isinstance(value, _KINDS[key]) for key, value in stored.items())
+    return Answer(**stored) if sound and math.isfinite(stored.get("value", 0.0)) else None  # type: ignore[typeddict-item]
 
 
 def _object_of(path: str) -> dict[str, object]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from decoders.problem import Array
 from rerank.corpus.kbest import KBest, NamedLists
-from rerank.errors import RerankError
 from rerank.files.cache import Cache
 from rerank.notices import Notices
 from rerank.registry import JUDGE
 from rerank.scorers.cached_scores import Choices
 from rerank.scorers.features import FeatureSource, ScoredDocument
-from rerank.scorers.judge import BYTES_A_TOKEN, WRITTEN, Judge, cost
+from rerank.scorers.judge import Judge, cost
 from rerank.scorers.judge_options import OF_SCORERS, PRESETS, JudgeSettings
 from rerank.scorers.programs import ProgramProblem, Question, Shown
 
@@ -58,7 +57,7 @@ class JudgeProblem(ProgramProblem):
 
     def about(self, t: int, history: Choices, chosen: Iterable[int]) -> Question | None:
         """What is asked of candidates of sentence t after a history; None if nothing is."""
-        asked = [*self.asked[t]]
+        asked = self.asked[t]
         places = [asked.index(k) for k in chosen if k in asked]
         if not places or not ends(t, len(self.lengths), self._settings):
             return None
@@ -79,33 +78,17 @@ class JudgeProblem(ProgramProblem):
             lacking.setdefault(history, set()).update(new)
         questions = {h: self.about(t, h, sorted(new)) for h, new in lacking.items() if new}
         about = [question for question in questions.values() if question is not None]
-        judged = iter(self._judge.judged(about, about[0].place if about else ""))
+        judge = self._judge.of if self.order else self._judge.judged
+        judged = iter(judge(about, about[0].place if about else ""))
         for history, question in questions.items():
             row, places = self._rows[t, history], () if question is None else question.chosen
             values = [next(judged) for _ in places]
             row[[self.asked[t][place] for place in places]] = values
-            if np.isnan(values).any() and self.order:
-                raise RerankError(f"{self._judge.option}: {self._judge.counts.unread}")
-            if (
-                whole or not values
-            ):  # without a judgement of all that were asked about there is none
+            # without a judgement of all that were asked about there is none
+            if whole or not values:
                 unknown = np.isnan(values).any() or not values
                 row[:] = 0.0 if unknown else np.fmax(row, min(values))
         return np.concatenate([self._rows[t, history][[*chosen]] for history, chosen in wanted])
-
-    def said(self, choices: Sequence[int]) -> Iterator[tuple[list[Any], list[dict[str, str]]]]:
-        """What each pass says of the choice of each sentence, and the errors that it has.
-
-        Nothing where it was not asked about: nothing is asked here.
-        """
-        for t, k in enumerate(choices):
-            history = tuple(choices[max(0, t - self.order) : t])
-            question = self.about(t, history, [k])
-            if question is None or not all(known for _, known in self._judge.sizes(question)):
-                yield [], []
-                continue
-            errors = self._judge.errors(question) if self._settings.form == "errors" else []
-            yield self._judge.by_pass(question), errors
 
 
 def ends(t: int, n: int, settings: JudgeSettings) -> bool:
@@ -124,7 +107,7 @@ class JudgeScorer(FeatureSource):
     ) -> None:
         self.judge = Judge(f"--scorer {name}={JUDGE}:", argument, OF_SCORERS)
         self.judge.keep_in(cache, of_models)
-        settings, self._unasked = self.judge.settings, set[tuple[str, int]]()
+        settings = self.judge.settings
         super().__init__(name, order=settings.order)
         self.side_information, self.digest = self.judge.side_information, self.judge.digest
         self.chosen = {**self.judge.facts, "form": settings.form}
@@ -144,28 +127,28 @@ class JudgeScorer(FeatureSource):
         settings, shows = self.judge.settings, self.judge.form.shows
         asked = [min(k, settings.top or k) for k in counts]
         each = [k if shows == "one" else k > 1 if shows == "all" else k * (k - 1) for k in asked]
-        histories = (math.prod(counts[max(0, t - settings.order) : t]) for t in range(len(counts)))
         return settings.passes * sum(
-            n * min(most, before)
-            for t, (n, before) in enumerate(zip(each, histories, strict=True))
+            n * min(most, math.prod(counts[max(0, t - settings.order) : t]))
+            for t, n in enumerate(each)
             if ends(t, len(counts), settings)
         )
 
     def price(self, n: float, documents: Iterable[NamedLists]) -> str:
         """`, about 2,100,000 tokens read and 28,000 written, for 0.33`, by some first questions."""
-        found: list[tuple[int, bool]] = []
+        found: list[tuple[float, bool]] = []
         whole = self.order == 0 and n <= EXACT
         for name, kbest in documents:
             problem = self._problem(name, kbest)
             for t, k in enumerate(problem.lengths):
                 history = (0,) * min(t, self.order or 0)
-                found += self.judge.sizes(problem.about(t, history, range(k)))
+                if question := problem.about(t, history, range(k)):
+                    found += self.judge.sizes(question)
             if len(found) >= SAMPLE and not whole:
                 break
         known = sum(answered for _, answered in found) if whole else 0
         n = len(found) - known if whole else n
-        read = n * float(np.mean([size for size, _ in found] or [0])) / BYTES_A_TOKEN
-        written = n * WRITTEN.get(self.judge.form.name, 4.0)
+        read = n * float(np.mean([size for size, _ in found] or [0]))
+        written = n * self.judge.form.written
         price = self.judge.settings.price
         sum_ = f", for {cost(read, written, price):.3g}" if price else ""
         of_them = f", {known:,} of them answered already; the rest" * bool(known)
@@ -176,9 +159,8 @@ class JudgeScorer(FeatureSource):
         self.judge.progress = self.progress
         problems = [self._problem(*named) for named in documents]
         for problem, (name, _) in zip(problems, documents, strict=True):
-            clear = (t for t, asked in enumerate(problem.asked) if not asked)
-            self._unasked.update((name, t) for t in clear)
-        self.judge.counts.unasked = len(self._unasked)
+            unasked = ((name, t) for t, asked in enumerate(problem.asked) if not asked)
+            self.judge.counts.unasked.update(unasked)
         if self.order == 0:
             about = (p.about(t, (), range(k)) for p in problems for t, k in enumerate(p.lengths))
             self.judge.ask(filter(None, about), f"{len(documents):,} documents")
@@ -224,9 +206,12 @@ class JudgeScorer(FeatureSource):
         """`judged`, what each pass says of the choice, and `errors`, of the form of this name."""
         if not kbest.n:
             return {}
-        said = [*self._problem("", kbest).said(choices)]
-        judged = [[{"judge": self.name, "passes": by}] if by else [] for by, _ in said]
-        errors = [[{"judge": self.name, **error} for error in found] for _, found in said]
+        problem, judged, errors = self._problem("", kbest), [], []
+        for t, k in enumerate(choices):
+            question = problem.about(t, tuple(choices[max(0, t - problem.order) : t]), [k])
+            by_pass, found = ([], []) if question is None else self.judge.said(question)
+            judged.append([{"judge": self.name, "passes": by_pass}] if by_pass else [])
+            errors.append([{"judge": self.name, **error} for error in found])
         listed = {"errors": errors} if self.judge.form.name == "errors" else {}
         return {"judged": judged, **listed}
 

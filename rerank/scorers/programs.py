@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -48,12 +48,12 @@ KEYS = {
     "timeout": Key("timeout", Real(0, 1e6, above=True), "most seconds without an answer"),
     "batch": Key("batch", Whole(1), "most requests at once"),
 }
-WITHOUT_WINDOW = ("source", "timeout", "batch")  # the keys of metrics and utilities
+WITHOUT_WINDOW = {key: KEYS[key] for key in KEYS if key != "window"}  # of metrics and utilities
 _REMEMBERED = 1 << 20  # answers, about 150 MB
 _KEY = re.compile(r"""(?<!\\),([A-Za-z_-]+)=[^,\s"']*(?=,|$)""")  # what looks like one of `KEYS`
 
 
-def _check_keys(argument: str, keys: Sequence[str]) -> None:
+def _check_keys(argument: str, keys: Mapping[str, Key]) -> None:
     """BadParameter for a misspelt key behind a program, or one of `KEYS` that is not for it.
 
     Words unlike keys belong to the program, as `a=1,b=2` among its arguments.
@@ -88,27 +88,29 @@ class Answers(Protocol):
 
     def of(self, questions: Iterable[Question], place: str) -> Array:
         """Answers (n,) about the candidates of questions."""
-        ...
 
     def save(self) -> None:
         """Put answers into the cache."""
-        ...
 
 
 class Estimator(ABC):
     """Something outside that gives numbers to candidates.
 
     option: how the user named it, for messages; title: name and version that it states, `kiwi 2.2`,
-    and facts: each, for weights files; digest: of these; signature: `kiwi 2.2=ab12cd34`;
-    side_information: what requests have of it, the source, unless options say not.
+    and facts: each, for weights files; digest: of these; side_information: what requests have of
+    it, the source, unless options say not.
     """
 
     option: str
     title: str
     facts: dict[str, object]
     digest: str
-    signature: str
     side_information: Sequence[str]
+
+    @property
+    def signature(self) -> str:
+        """`kiwi 2.2=ab12cd34`, for those of metrics."""
+        return f"{self.title}={self.digest[:LENGTH]}"
 
     @abstractmethod
     def keep_in(self, cache: Cache | None, of_models: Mapping[str, Any] | None = None) -> None:
@@ -129,29 +131,24 @@ class ProgramEstimator(Estimator):
     settings: values of `KEYS` behind it; cached: number of answers of earlier runs.
     """
 
-    def __init__(
-        self, option: str, argument: str, keys: Sequence[str], cache: Cache | None = None
-    ) -> None:
+    def __init__(self, option: str, argument: str, keys: Mapping[str, Key]) -> None:
         self.option = option
         try:
             _check_keys(argument, keys)
-            command, given = split(argument, {key: KEYS[key] for key in keys})
-            self.settings = settings(given, KEYS, None, None)
+            command, given = split(argument, keys)
+            self.settings = settings(given, keys, None, None)
             seconds, batch = self.settings.get("timeout", 600.0), self.settings.get("batch", 256)
             self.program = Program(command, seconds=seconds, batch=batch)
-        except click.BadParameter as fault:
-            raise UsageError(f"{option}: {fault.message}") from None
+        except (click.BadParameter, UsageError) as fault:
+            raise UsageError(f"{option}: {fault}") from None
         except ProgramError as fault:
             raise RerankError(f"{option}: {fault}") from None
-        except UsageError as fault:
-            raise UsageError(f"{option}: {fault}") from None
         name, version = self.program.name, self.program.version
         self.facts: dict[str, object] = {"program": name, "version": version}
         self.title = " ".join(filter(None, [name, version]))
         self.digest = hashlib.sha256(repr(("command 1", name, version)).encode()).hexdigest()
-        self.signature = f"{self.title}={self.digest[:LENGTH]}"
         self.side_information = ("source",) if self.settings.get("source", True) else ()
-        self.keep_in(cache)
+        self.cache: Cache | None = None
         self.cached = 0
         self.memory: dict[bytes, float] = {}
 
@@ -184,8 +181,7 @@ class DocumentAnswers(GrowingShard):
     def _stored(self) -> dict[bytes, float]:
         """The answers in the cache, which may be anybody's."""
         cache = self._estimator.cache
-        arrays = None if cache is None else cache.get(*self._shard)
-        if cache is None or arrays is None:
+        if cache is None or (arrays := cache.get(*self._shard)) is None:
             return {}
         keys, numbers = arrays.get("key", np.zeros(0)), arrays.get("answer", np.zeros(0))
         sound = keys.dtype == np.uint8 and numbers.dtype == np.float64 and numbers.ndim == 1
@@ -224,31 +220,25 @@ class DocumentAnswers(GrowingShard):
 
     def _ask(self, requests: dict[bytes, bytes], place: str) -> None:
         """Enter the answers of the program to requests by key."""
-        names, program = iter(requests), self._estimator.program
+        estimator, names = self._estimator, iter(requests)
+        program, memory = estimator.program, estimator.memory
         try:
             for numbers in program.ask([*requests.values()]):
-                self._enter(names, numbers)
+                if len(memory) > _REMEMBERED:
+                    memory.clear()
+                answers = dict(zip(islice(names, len(numbers)), numbers, strict=True))
+                self.answers.update(answers)
+                memory.update(answers)
+                self._grown = self._grown or bool(answers)
                 self.keep()
-        except ProgramError as fault:
-            self._enter(names, fault.answers)
+        except BaseException as fault:  # a signal, too
             self.save()
-            cache, answered = self._estimator.cache, program.answered
-            kept = f"; its {answered:,} answers so far are in the cache"
-            kept *= cache is not None and cache.writable and answered > 0
-            message = f"{self._estimator.option}, {place}: {program.name}: {fault}{kept}"
+            if not isinstance(fault, ProgramError):
+                raise
+            kept = f"; its {program.answered:,} answers so far are in the cache"
+            kept *= bool(estimator.cache and estimator.cache.writable and program.answered)
+            message = f"{estimator.option}, {place}: {program.name}: {fault}{kept}"
             raise RerankError(message) from None
-        except BaseException:  # a signal, too
-            self.save()
-            raise
-
-    def _enter(self, names: Iterator[bytes], numbers: Sequence[float]) -> None:
-        memory = self._estimator.memory
-        if len(memory) > _REMEMBERED:
-            memory.clear()
-        answers = dict(zip(islice(names, len(numbers)), numbers, strict=True))
-        self.answers.update(answers)
-        self._grown = self._grown or bool(answers)
-        memory.update(answers)
 
 
 def shard_of(kbest: KBest) -> str:
@@ -333,11 +323,6 @@ class ProgramProblem(WindowStates, DocumentProblem):
         k = self.lengths[t - 1] if t else 1
         return np.broadcast_to(scores, (k, self.lengths[t]))
 
-    def complete(self) -> None:
-        """Have all candidates scored at order 0, in as few batches as possible."""
-        lists = enumerate(self.lengths)
-        self._answers.of([self.question(t, (), range(k)) for t, k in lists], self._label)
-
 
 class ProgramScorer(FeatureSource):
     """The feature of `--scorer NAME=command:PROGRAM[,window=N]`, of order N − 1."""
@@ -347,7 +332,8 @@ class ProgramScorer(FeatureSource):
     def __init__(
         self, name: str, argument: str, cache: Cache | None, of_models: Mapping[str, Any]
     ) -> None:
-        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, [*KEYS], cache)
+        self._estimator = ProgramEstimator(f"--scorer {name}={PROGRAM}", argument, KEYS)
+        self._estimator.keep_in(cache)
         self.window: int = self._estimator.settings.get("window", 1)
         super().__init__(name, order=self.window - 1)
         self.side_information = self._estimator.side_information
@@ -373,8 +359,9 @@ class ProgramScorer(FeatureSource):
         for name, kbest in self.progress(documents, **how):
             answers, label = self._estimator.answers(shard_of(kbest)), f"document {name!r}"
             problem = ProgramProblem(kbest, answers, shown, label=label)
-            if self.order == 0:
-                problem.complete()
+            if self.order == 0:  # all at once, in as few batches as possible
+                lists = enumerate(problem.lengths)
+                answers.of([problem.question(t, (), range(k)) for t, k in lists], label)
                 answers.save()
             scored.append(ScoredDocument(problem, np.zeros((kbest.n, 0)), answers.save))
         return scored

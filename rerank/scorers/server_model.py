@@ -20,10 +20,10 @@ from lm.backend import Backend
 from lm.scoring import EngineCounts
 from rerank.errors import RerankError, shown
 from rerank.files.cache import AnswerStore, Cache
-from rerank.files.server import Server, ServerError, key_of
+from rerank.files.server import ServerError, server_of
 from rerank.scorers.cached_scores import Choices, ListTexts, Sums, digest
 from rerank.scorers.causal_lm import NO_TOKEN
-from rerank.scorers.completions import Completions, EchoedText, TextError, cut_of
+from rerank.scorers.completions import EchoedText, TextError, cut_of, echoes
 from rerank.scorers.model_options import ServerSettings, Window
 from rerank.scorers.model_source import group_of
 from rerank.scorers.prompts import MERGED, PromptTemplate, sources_of
@@ -132,11 +132,13 @@ class SentText:
 
 
 class ServerEngine:
-    """A server as what scores passages; label: in messages."""
+    """A server as what scores passages; its answers are kept in the cache; label: in messages."""
 
-    def __init__(self, completions: Completions, label: str, answers: AnswerStore) -> None:
-        self.completions, self.label, self._answers = completions, label, answers
-        self.counts = EngineCounts()
+    def __init__(self, label: str, settings: ServerSettings, cache: Cache | None) -> None:
+        self.label, self._settings = label, settings
+        self._server = server_of(label, settings.url, settings, settings.concurrency)
+        group = group_of(("answers of a server", VERSION, settings.model))
+        self._answers, self.counts = AnswerStore(cache, group), EngineCounts()
         self.backend = Backend("cpu", dtype="bfloat16")  # as servers compute
 
     def scores(self, requests: Sequence[Sequence[SentText]]) -> list[Sums]:
@@ -146,22 +148,21 @@ class ServerEngine:
         for passage in chain(*requests):
             if passage.text and self._known(passage) is None:
                 passages.setdefault(passage.whole, {})[passage.key] = passage
-        texts = [*passages]
 
-        def read(n: int, echo: EchoedText) -> int:
+        def read(text: str, echo: EchoedText) -> int:
             """How many tokens were scored; what was answered is kept before more is asked."""
             scored = 0
-            for key, passage in passages[texts[n]].items():
+            for key, passage in passages[text].items():
                 numbers = passage.log_probs(echo)
                 self._answers.put(key, repr(sum(numbers)).encode())
                 scored += len(numbers)
             return scored
 
         try:
-            for scored in self.completions.answers(texts, read):
+            for scored in echoes(self._server, self._settings, [*passages], read):
                 self.counts.tokens += scored
         except TextError as fault:
-            place = next(iter(passages[texts[fault.number]].values())).place
+            place = next(iter(passages[fault.text].values())).place
             raise RerankError(f"{self.label}: the server {fault} ({place})") from None
         except ServerError as fault:
             raise RerankError(f"{self.label}: the server {fault}") from None
@@ -208,11 +209,9 @@ class ServerProblem(WindowProblem):
 
     def request(self, t: int, context: str, chosen: Sequence[int] | None = None) -> list[SentText]:
         """The passages of the candidates."""
-        before, after = "", ""
-        if self._template is None:
-            newline = self.window.join == "newline"
-            before = " " if not newline and context != self._begin else ""
-            after = "\n" if newline else ""
+        newline, joined = self.window.join == "newline", self._template is None
+        before = " " if joined and not newline and context != self._begin else ""
+        after = "\n" if joined and newline else ""
         bare = self.window.begin == NO_TOKEN
         return [
             SentText(context, f"{before}{self._lines[t][k]}{after}", bare, self, t, k)
@@ -252,7 +251,7 @@ class ServerScorer(WindowSource):
             self.template = PromptTemplate(settings)
             self.side_information, window = self.template.side_information, self.template.window
             self.chosen |= self.template.entries
-        engine = _engine_of(name, settings, cache)
+        engine = ServerEngine(f"--lm {name}=openai:{settings.url}", settings, cache)
         arithmetic = engine.backend.dtype, engine.backend.deterministic
         super().__init__(name, lambda: engine, window, cache, arithmetic=arithmetic, pmi=pmi)
         self.digest = hashlib.sha256(repr(self.facts(null=False)).encode()).hexdigest()
@@ -264,18 +263,3 @@ class ServerScorer(WindowSource):
         if self.template is None:
             return facts
         return (*facts, self.template.digest, *self.template.facts(null=null))
-
-
-def _engine_of(name: str, settings: ServerSettings, cache: Cache | None) -> ServerEngine:
-    """The engine of a server, with the key of the environment; UsageError without it."""
-    label = f"--lm {name}=openai:{settings.url}"
-    server = Server(
-        settings.url,
-        key=key_of(label, settings.url, settings.key_env, insecure=settings.insecure),
-        seconds=settings.timeout,
-        retries=settings.retries,
-        threads=settings.concurrency,
-    )
-    completions = Completions(server, settings.model, settings.batch)
-    answers = AnswerStore(cache, group_of(("answers of a server", VERSION, settings.model)))
-    return ServerEngine(completions, label, answers)

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from traceback import walk_tb
 from types import MappingProxyType
 
 from rerank.errors import InputError
@@ -73,16 +74,13 @@ class JinjaTemplate:
         try:
             return str(self._template.render(values))
         except Exception as fault:  # of any kind: templates compute
-            line, trace = None, fault.__traceback__
-            while trace is not None:
-                if trace.tb_frame.f_code.co_filename == str(self.path):
-                    line = trace.tb_lineno
-                trace = trace.tb_next
+            frames, path = walk_tb(fault.__traceback__), str(self.path)
+            lines = [line for frame, line in frames if frame.f_code.co_filename == path]
             raise self._fault(
                 f"the template fails for {label}: {type(fault).__name__}: {fault}; "
                 "lists may be empty, and templates see texts and lists of texts, without their "
                 "attributes",
-                line,
+                lines[-1] if lines else None,
             ) from None
 
     def _text(self) -> str:

@@ -23,6 +23,7 @@ from support.world import DECODE, EVALUATE, ROOT, TUNE, World
 from rerank import Document, Reranker
 from rerank.report.page import marked
 from rerank.scorers.judge_forms import FORMS, aggregated, errors_of
+from rerank.scorers.judge_models import unpacked
 
 ASKED = DECODE + " --source dev.src --default-weight 1"
 TEXTS = [
@@ -130,6 +131,16 @@ def test_an_unreadable_answer_is_no_judgement(name: str, world: World, stub: Jud
     assert stub.asked.total() == 18
     refused = world.refused(f"{ASKED} --scorer j=judge:{stub.url(name)},before=1", exit=1)
     assert "sentence 0 (counted from 0): expected an answer as asked" in refused
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [b"", b"[", b"[" * 9999, b"[]", b"{}", b'{"text": 5}', b'{"text": "5", "more": 1}',
+     b'{"text": "5", "value": "5"}', b'{"text": "5", "value": NaN}', b'{"text": "5", "cut": "9"}'],
+)  # fmt: skip
+def test_what_is_stored_by_others_is_no_answer(stored: bytes) -> None:
+    assert unpacked(stored) is None
+    assert unpacked(b'{"text": "5", "read": 9, "value": 5.0}') is not None
 
 
 @pytest.mark.parametrize("form", ["grade", "pair"])

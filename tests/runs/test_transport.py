@@ -69,10 +69,10 @@ def answer(connection: socket.socket, status: str = "200 OK", body: object = 1, 
     connection.sendall("\r\n".join([*lines, "", ""]).encode() + data)
 
 
-def asked(url: str, n: int = 1, read: Any = None, **keywords: Any) -> Iterator[tuple[int, Any]]:
+def asked(url: str, n: int = 1, read: Any = None, **keywords: Any) -> Iterator[Any]:
     server = Server(url, **{"key": None, "seconds": 5.0, "retries": 0, "threads": 1, **keywords})
     requests = [{"n": number} for number in range(n)]
-    return server.answers("/p", requests, read or (lambda _, answer: answer), len(requests))
+    return server.answers("/p", requests, read or (lambda *item: item), len(requests))
 
 
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -202,7 +202,7 @@ def test_what_is_read_decides_whether_a_request_is_tried_again() -> None:
             next(asked(url, read=read, retries=1))
         with pytest.raises(ServerError, match=r"^bad$"):
             next(asked(url, read=read, retries=9))
-        assert [*asked(url, read=read)] == [(0, {"a": '{"n": 0}'})]
+        assert [*asked(url, read=read)] == [{"a": '{"n": 0}'}]
         assert len(came) == 4
 
 
