@@ -124,11 +124,11 @@ class Judge(Estimator):
     # Questions
 
     def _wordings(self, question: Question) -> list[list[Wording]]:
-        """The questions of each pass in words; equal texts are shown once, as the first of them."""
+        """The questions of each pass in words, each text once."""
         texts, place = question.texts, question.place
-        first = {text: k for k, text in reversed([*enumerate(texts)])}
-        chosen = question.chosen if self.form.shows == "one" else range(len(texts))
-        distinct = sorted({first[texts[k]] for k in chosen})
+        if self.form.shows == "one":
+            texts = [texts[k] for k in question.chosen]
+        distinct = [*dict.fromkeys(texts)]
         of_passes = []
         for number in range(self.settings.passes):
             drawn = digest(repr((self.settings.seed, number, question.texts)).encode())
@@ -138,8 +138,8 @@ class Judge(Estimator):
             of_passes.append(worded)
         return of_passes
 
-    def _text(self, question: Question, places: Sequence[int]) -> str:
-        texts, parts = [question.texts[k] for k in places], question.parts
+    def _text(self, question: Question, texts: Sequence[str]) -> str:
+        parts = question.parts
         around = "sources_before", "sources_after", "candidates_before"
         references = parts.get("references", []) if self.settings.reference else []
         values: dict[str, object] = {
@@ -157,8 +157,7 @@ class Judge(Estimator):
 
     def _answered(self, prompts: Iterable[Wording], place: str) -> dict[Wording, Answer]:
         """The answers to prompts, the second ones where the first cannot be read."""
-        distinct = {p: p for p in prompts}  # of equal ones a message names the last one's place
-        answers, counts = self._found([*distinct.values()], place), self.counts
+        answers, counts = self._found([*dict.fromkeys(prompts)], place), self.counts
         unread = [p for p, answer in answers.items() if self._read(p, answer) is None]
         again = {p: replace(p, again=True) for p in unread if self.model.varies}
         seconds = self._found([*again.values()], place)
@@ -177,23 +176,21 @@ class Judge(Estimator):
 
     def _found(self, prompts: Sequence[Wording], place: str) -> dict[Wording, Answer]:
         """The answers to distinct prompts, those that are not known from the model; RerankError."""
-        known: dict[Wording, Answer] = {}
-        unknown: dict[bytes, list[Wording]] = {}
+        known, unknown = dict[Wording, Answer](), list[Wording]()
         for prompt in prompts:
             answer = unpacked(self._store.get(prompt.key) or b"")
             if answer is None or answer.get("cut", math.inf) < self.model.tokens:
-                unknown.setdefault(prompt.key, []).append(prompt)
+                unknown.append(prompt)
             else:
                 known[prompt] = answer
                 self.counts.seen.setdefault(prompt.key, False)
         if unknown:
             began = perf_counter()
-            asked = self._affordable(alike[0] for alike in unknown.values())
-            answers = self.model.ask(asked, len(unknown), self._heard)
+            answers = self.model.ask(self._affordable(unknown), len(unknown), self._heard)
             how = {"label": self.title, "unit": "answers", "total": len(unknown)}
             try:
                 for prompt, answer in self.progress(answers, **how):
-                    known |= dict.fromkeys(unknown[prompt.key], answer)
+                    known[prompt] = answer
                     self.counts.seen[prompt.key] = True
             except ServerError as fault:
                 raise RerankError(
@@ -271,10 +268,10 @@ class Judge(Estimator):
             if self.form.shows != "one":
                 self.counts.first |= {p.key: read[p.shown][0] for p in prompts if p.shown in read}
             sums, times = defaultdict[str, float](float), Counter[str]()
-            for places, of_places in read.items():
-                for k, value in zip(places, of_places, strict=True):
-                    sums[question.texts[k]] += value
-                    times[question.texts[k]] += 1
+            for texts, of_texts in read.items():
+                times.update(texts)
+                for text, value in zip(texts, of_texts, strict=True):
+                    sums[text] += value
             unknown = np.nan if prompts else 0.5  # for a comparison of equal texts
             row[:] = [sums[x] / times[x] if x in times else unknown for x in question.texts]
         return values

@@ -73,13 +73,13 @@ class Form:
     answers: Mapping[str, float] = field(default_factory=dict)
     schema: Callable[[int], dict[str, object]] | None = None
 
-    def groups(self, distinct: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
-        """The candidates that each question about distinct ones shows, in their order.
+    def groups(self, distinct: Sequence[str], rng: np.random.Generator) -> list[list[str]]:
+        """The texts that each question about distinct ones shows, in their order.
 
         One alone is not compared.
         """
         if self.shows == "one":
-            return [[k] for k in distinct]
+            return [[text] for text in distinct]
         if self.shows == "two":
             return [list(pair) for pair in permutations(distinct, 2)]
         order = rng.permutation(len(distinct)).tolist()

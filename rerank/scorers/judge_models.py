@@ -59,12 +59,12 @@ _KINDS = get_type_hints(Answer)
 class Wording:
     """A question in words.
 
-    shown: places of its candidates in their list; number: of the pass; place: of the sentence, for
-    messages; again: whether it is the second try.
+    shown: candidates in it; number: of the pass; place: of the sentence, for messages; again:
+    whether it is the second try.
     """
 
     text: str
-    shown: tuple[int, ...]
+    shown: tuple[str, ...] = field(compare=False)
     number: int
     place: str = field(compare=False)
     again: bool = False
