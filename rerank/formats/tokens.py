@@ -39,6 +39,7 @@ _LOG10_TOTAL = re.compile(  # of a line, by KenLM's query and by SRILM's ngram -
     rb"(^|\t)Total: \S+ OOV: | zeroprobs, logprob= \S+ ppl= "
 )
 
+CLIP = "; give --clip-inf -1e4 to read infinities as ±1e4"
 DIGITS = 400  # of a whole number: more than any that is finite as a float has
 _LARGE = 10**DIGITS
 _KEY_END = re.compile(rb'"(?<![^\\]\\")\s*:')  # or now and then of a part of a string
@@ -180,7 +181,7 @@ def list_number(clip: float | None, clipped: Callable[[], None]) -> Number:
     It calls `clipped` for each of these; without `clip` they are InputErrors.
     """
     if clip is None:
-        return partial(number, cure="; give --clip-inf -1e4 to read infinities as ±1e4")
+        return partial(number, cure=CLIP)
 
     def read(token: bytes, what: str) -> float:
         if not _is_infinite(token):
