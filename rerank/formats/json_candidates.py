@@ -53,7 +53,7 @@ _STOPS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_re
 _CUT = re.compile(
     r"(?i)length|(?:model_|context_|max_?)(?:output_|new_|total_)?(?:length|tokens?|window).*|.*_exceeded"
 )
-NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
+_NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
 _SCORE_NAME = re.compile(
     r"(?i)score|prob|logp|nll|ppl|perplexity|comet|bleu|chrf|\bter\b|metric|qe$|reward|cost|loss"
 )
@@ -138,13 +138,13 @@ def _in_order(candidates: list[Any]) -> list[Any]:
     return sorted(candidates, key=lambda candidate: candidate["index"])
 
 
-def plain_text(value: Any) -> Any:
+def _plain_text(value: Any) -> Any:
     """The text of a candidate, of its parts or of its subwords; another value as it is."""
     if isinstance(value, dict):
         inner = first_key(value, ("parts", *TEXT))
         if inner is None:
             return "" if "role" in value else value
-        return "" if value[inner] is None else plain_text(value[inner])
+        return "" if value[inner] is None else _plain_text(value[inner])
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         if any("▁" in part for part in value):  # as SentencePiece decodes
             return "".join(value).replace("▁", " ").strip(" ")
@@ -152,18 +152,38 @@ def plain_text(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
         kinds = (None, "text", "output_text", "message")
         parts = [part for part in value if part.get("type") in kinds and not part.get("thought")]
-        return "".join(str(plain_text(part)) for part in parts)
+        return "".join(str(_plain_text(part)) for part in parts)
     return value
 
 
-def text_and_score(candidate: dict[str, Any]) -> tuple[Any, Any]:
-    """The text and the score of a candidate, whose keys are removed; None where there is none."""
-    key, of_score = first_key(candidate, TEXT), first_key(candidate, SCORE)
-    text = plain_text(candidate.pop(key)) if key is not None else None
-    if key is None and any(name in candidate for name in NO_TEXT):
-        text = ""
-    score = plain_number(candidate.pop(of_score)) if of_score else None
-    return text, _sum_of_tokens(candidate) if score is None else score
+def text_and_score(candidate: Any, beside: Any, place: Place) -> tuple[Any, Any]:
+    """Text and score of an object with a text, a text alone or with a number, or its subwords.
+
+    beside: the number that stands beside the candidate, None if none does. The keys of an object
+    are removed.
+    """
+    if isinstance(candidate, dict):
+        key, of_score = first_key(candidate, TEXT), first_key(candidate, SCORE)
+        if key is None and first_key(candidate, _NO_TEXT) is None:
+            raise place.fault(
+                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
+                "this key"
+            )
+        text = "" if key is None else _plain_text(candidate.pop(key))
+        score = plain_number(candidate.pop(of_score)) if of_score else None
+        score = _sum_of_tokens(candidate) if score is None else score
+        return text, score if beside is None else beside
+    if isinstance(candidate, list) and len(candidate) == 2:
+        first, second = candidate
+        if not isinstance(second, str):
+            return first, second
+        if isinstance(first, float | int):
+            return second, first
+    if isinstance(candidate, list):
+        place.note("joined-words")
+    elif not isinstance(candidate, str):
+        raise place.fault(f"expected a candidate with a text, found {candidate!r:.60}")
+    return _plain_text(candidate), beside
 
 
 def is_truncated(answer: Mapping[str, Any]) -> bool:

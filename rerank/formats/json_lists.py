@@ -34,7 +34,6 @@ from rerank.files.encoding import LARGEST
 from rerank.formats.json_candidates import (
     CANDIDATES,
     DOCUMENT,
-    NO_TEXT,
     SCORE,
     SCORES,
     SOURCE,
@@ -43,7 +42,6 @@ from rerank.formats.json_candidates import (
     is_list,
     is_truncated,
     plain_number,
-    plain_text,
     taken_candidates,
     text_and_score,
 )
@@ -375,7 +373,7 @@ def _add_candidate(
     """Add a candidate; score: the number that stands beside it, if one does."""
     others: dict[str, Any] = candidate if isinstance(candidate, dict) else {}
     truncated = truncated or is_truncated(others)
-    text, score = _text_and_score(builder, candidate, score)
+    text, score = text_and_score(candidate, score, builder)
     features, sparse = others.pop("features", None), others.pop("sparse", None)
     for name, value in (("features", features), ("sparse", sparse)):
         if value is not None and not isinstance(value, dict):
@@ -410,32 +408,6 @@ def _add_candidate(
         kept=kept,
         truncated=truncated,
     )
-
-
-def _text_and_score(builder: RowBuilder, candidate: Any, score: Any) -> tuple[Any, Any]:
-    """Text and score of an object with a text, a text alone or with a number, or its subwords.
-
-    score: the number that stands beside the candidate, if one does.
-    """
-    if isinstance(candidate, dict):
-        if first_key(candidate, (*TEXT, *NO_TEXT)) is None:
-            raise builder.fault(
-                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
-                "this key"
-            )
-        text, inside = text_and_score(candidate)
-        return text, inside if score is None else score
-    if isinstance(candidate, list) and len(candidate) == 2:
-        first, second = candidate
-        if not isinstance(second, str):
-            return first, second
-        if isinstance(first, float | int):
-            return second, first
-    if isinstance(candidate, list):
-        builder.note("joined-words")
-    elif not isinstance(candidate, str):
-        raise builder.fault(f"expected a candidate with a text, found {candidate!r:.60}")
-    return plain_text(candidate), score
 
 
 def _values(builder: RowBuilder, features: Mapping[str, Any]) -> list[float]:
