@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain, groupby, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -58,9 +58,6 @@ _SAMPLES = (  # parts of ids that may name a sample
 )
 _ALIKE = 0.3  # trigrams that texts share: 0.48 to 0.86 of translations, 0.04 to 0.12 of neighbours
 _MOST_PAIRS = 1000
-
-Group: TypeAlias = tuple[Any, str]
-"""Document of an id, and the text before its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +248,7 @@ def _numbers(
             sentences[n] = fault
     ids = {n: entry for n, entry in read.items() if isinstance(entry, _Id)}
     several = any(entry.prefix for entry in ids.values())
-    groups: dict[Group, dict[int, int]] = {}  # numbers by row
+    groups: dict[tuple[Any, str], dict[int, int]] = {}  # document and prefix: numbers by row
     for n, entry in ids.items():
         if entry.prefix is None and several and entry.number is not None:
             sentences[n] = entry.number  # beside texts, numbers count through the file

@@ -89,10 +89,9 @@ class JsonLines(CollectedFormat):
 
         Plain lines and objects on several lines are none.
         """
-        head = [*_objects(head)]
-        first = next(line for line in head if line.strip())
-        objects = (first_object([line]) for line in head if line.strip())
-        return bool(first_object([first])) and any(map(is_list, filter(None, objects)))
+        objects = (first_object([line]) for line in _objects(head) if line.strip())
+        first = next(objects)
+        return bool(first) and any(map(is_list, filter(None, chain([first], objects))))
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> JsonLines:
         """The format with the sentence of each object of the file."""
