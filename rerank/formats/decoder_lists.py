@@ -227,9 +227,8 @@ class Nematus(LineFormat):
         values = [0.0 - builder.number(token, "a cost") for token in costs.split()]
         if not values:
             raise InputError(f"expected costs in the last column, found none in {shown(line)}")
-        names = tuple(f"F{i}" for i in range(len(values)))
         text = grammar.SEPARATOR.join(texts).strip()
-        builder.add(grammar.sentence_id(sentence.strip()), text, names, values)
+        builder.add_unlabelled(grammar.sentence_id(sentence.strip()), text, values)
 
 
 def _names(field: bytes) -> list[bytes]:

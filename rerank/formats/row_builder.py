@@ -101,6 +101,13 @@ class RowBuilder(Place):
         self._truncated.append(truncated)
         self._size += len(text) + len(kept) + 1 + len(values)
 
+    def add_unlabelled(self, sentence: int, text: bytes, values: Sequence[float]) -> None:
+        """Add a hypothesis of the current line whose values are called F0, F1, …."""
+        n, names = len(values), self.names
+        if names is None or len(names) != n:
+            names = tuple(f"F{i}" for i in range(n))
+        self.add(sentence, text, names, values)
+
     def extend(
         self,
         sentence: int,
