@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rerank.files.encoding import NUMBER
@@ -241,45 +240,41 @@ def _members(value: Mapping[str, Any], depth: int = 8) -> Iterator[Any]:
 # What is not read
 
 
-@dataclass(slots=True)
 class Unread:
-    """Keys of a list that are not read, but look like scores, texts or references.
+    """Keys of a list that are not read, but look like scores, texts or references."""
 
-    keys: by the name of their warning, with the line where each is first.
-    """
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._lines: dict[str, dict[str, int]] = {}  # by warning and key, the first line
 
-    keys: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def note(self, name: str, key: str, line: int) -> None:
-        """Note a key for a warning of this name."""
-        self.keys.setdefault(name, {}).setdefault(key, line)
+    def note(self, name: str, key: str) -> None:
+        """Note a key of the current line for a warning of this name."""
+        self._lines.setdefault(name, {}).setdefault(key, self._place.line)
 
     def note_sentence(
-        self, sentence: Mapping[str, Any], n: int, line: int, features: Collection[str]
+        self, sentence: Mapping[str, Any], n: int, features: Collection[str]
     ) -> None:
         """Note those of a sentence of n candidates with these features."""
         for key, value in sentence.items():
             if key in features:
                 continue
             if key in REFERENCE and isinstance(value, str | list):
-                self.note("unread-reference", key, line)
+                self.note("unread-reference", key)
                 continue
             for each in _members(value) if isinstance(value, dict) else [value]:
                 if isinstance(each, list) and len(each) == n > 1:
                     if all(_is_number(plain_number(v)) for v in each):
-                        self.note("unread-numbers", key, line)
+                        self.note("unread-numbers", key)
                     elif each is value and all(isinstance(v, str) for v in each):
-                        self.note("unread-texts", key, line)
+                        self.note("unread-texts", key)
 
-    def note_candidate(
-        self, candidate: Mapping[str, Any], line: int, features: Collection[str]
-    ) -> None:
+    def note_candidate(self, candidate: Mapping[str, Any], features: Collection[str]) -> None:
         """Note those of a candidate with these features."""
         for key, value in candidate.items():
             if key in features or (isinstance(value, dict) and all(n in features for n in value)):
                 continue
             if key in TEXT and isinstance(value, str):
-                self.note("unread-texts", key, line)
+                self.note("unread-texts", key)
                 continue
             values: Sequence[Any] = [value]
             if isinstance(value, dict):
@@ -290,10 +285,9 @@ class Unread:
             if numbers and all(map(_is_number, numbers)) and not _SETTING.search(key):
                 fraction = any(number < 0 or number % 1 != 0 for number in numbers)
                 if fraction or _SCORE_NAME.search(key):
-                    self.note("unread-number", key, line)
+                    self.note("unread-number", key)
 
-    def warn(self, place: Place) -> None:
+    def warn(self) -> None:
         """Add a warning of each kind."""
-        for name, lines in self.keys.items():
-            first = min(lines.values())
-            place.notices.add(name, source=place.source, line=first, names=[*lines])
+        for name, lines in self._lines.items():
+            self._place.note(name, line=min(lines.values()), names=[*lines])

@@ -111,7 +111,7 @@ class JsonLines(CollectedFormat):
     def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
         layout: _Layout | None = None
-        unread, ids = Unread(), self._ids
+        unread, ids = Unread(builder), self._ids
         texts = list[bytes | None]()  # of the first objects
         for place, line in enumerate(builder.filled(_objects(lines))):
             before = len(builder)
@@ -124,11 +124,11 @@ class JsonLines(CollectedFormat):
             if place < min(len(ids.texts), _COMPARED):
                 texts.append(builder.latest if len(builder) > before else None)
             yield
-        for key in ids.unread:
-            unread.note("further-id", key, 1)
+        unread.warn()
+        if ids.unread:
+            builder.note("further-id", line=1, names=ids.unread)
         if ids.key and are_samples(ids.texts[: len(texts)], texts):
-            unread.note("sample-in-id", ids.key, 1)
-        unread.warn(builder)
+            builder.note("sample-in-id", line=1, names=[ids.key])
 
     def _add(
         self, builder: RowBuilder, sentence: dict[str, Any], place: int, unread: Unread
@@ -160,7 +160,7 @@ class JsonLines(CollectedFormat):
             cut = truncated and len(candidates) == 1
             _add_candidate(builder, number, candidate, score, head, unread, truncated=cut)
             head = {}
-        unread.note_sentence(sentence, len(candidates), builder.line, builder.names or ())
+        unread.note_sentence(sentence, len(candidates), builder.names or ())
         in_batch = not {*taken.within[:1]}.isdisjoint(_OF_BATCH)
         if taken.of == "nothing":
             builder.note("failed-answer")
@@ -305,7 +305,7 @@ class _Layout:
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
                 _without_number(head)
-                unread.note_sentence(head, n, builder.line, builder.names or ())
+                unread.note_sentence(head, n, builder.names or ())
                 encoded = [text.encode().strip(b" \t") for text in texts]
                 kept = _written([head, {}]) if head else b""
                 builder.extend(sentence, encoded, dense, totals, kept)
@@ -387,7 +387,7 @@ def _add_candidate(
         features = {} if score is None else {"score": score}
     if isinstance(score, list | dict):
         features, score = score if isinstance(score, dict) else {"score": score}, None
-    unread.note_candidate(others, builder.line, features)
+    unread.note_candidate(others, features)
     try:
         kept = _written([head, others]) if head or others else b""
     except RerankError:  # numbers of JSON that was read are finite
