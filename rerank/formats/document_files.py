@@ -31,6 +31,7 @@ from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_ids import BlankLines, EqualsLines
 from rerank.formats.plain_texts import head_of, structure, text_lines
 from rerank.formats.review_tables import ReviewTable, is_workbook, read_workbook
+from rerank.formats.tokens import first_line
 from rerank.notices import Notice, Notices
 from rerank.registry import DOCUMENT_FORMATS
 
@@ -155,9 +156,8 @@ def _texts(path: str, modified: int, size: int) -> tuple[EvaluationSet | None, t
     if is_workbook(path):
         return read_workbook(path, notices), tuple(notices)
     head = head_of(read_lines(path, Notices()))
-    first = next((line.strip() for line in head if line.strip()), b"")
     # XML, SGML and JSON begin so
-    if first.startswith((b"<", b"{")) or ReviewTable().detect(head):
+    if first_line(head).startswith((b"<", b"{")) or ReviewTable().detect(head):
         for known in formats():
             if known.has_texts and known.detect(head):
                 again = read_lines(path, notices)

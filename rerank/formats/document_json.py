@@ -68,7 +68,7 @@ class DocumentJson:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line is a JSON object with one of the keys."""
-        first = next(line for line in head if line.strip()).lstrip()
+        first = next(filter(bytes.strip, head)).lstrip()
         with suppress(ValueError, RecursionError):
             return first.startswith(b"{") and first_key(read_json(first), DOCUMENT_KEYS) is not None
         return False

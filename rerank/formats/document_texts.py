@@ -39,7 +39,7 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError, shown
-from rerank.formats.tokens import Place, bounded, chunks
+from rerank.formats.tokens import Place, bounded, chunks, first_line
 from rerank.notices import Notices
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
@@ -83,9 +83,9 @@ class WmtXml:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the file begins as XML, and has a data set or declarations."""
-        first = next(line for line in head if line.strip())
         is_nist = any(map(_SGML.search, head)) and not any(b"<!ENTITY" in line for line in head)
-        return bool(_XML.match(first)) and not is_nist and any(map(_DATASET.search, head))
+        is_xml = _XML.match(first_line(head)) is not None
+        return is_xml and not is_nist and any(map(_DATASET.search, head))
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile

@@ -34,7 +34,7 @@ from rerank.files.encoding import NUMBER
 from rerank.formats.moses_grammar import SEPARATOR, is_numeric
 from rerank.formats.plain_texts import structure
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
-from rerank.formats.tokens import HEAD, numbers_cure
+from rerank.formats.tokens import HEAD, first_line, numbers_cure
 
 Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a warning, and the values of its fields."""
@@ -406,7 +406,7 @@ class MbrNmt(ReadOnlyFormat):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line that is not blank is a number of candidates."""
-        return _COUNT.fullmatch(next(line for line in head if line.strip()).strip()) is not None
+        return _COUNT.fullmatch(first_line(head)) is not None
 
     def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""

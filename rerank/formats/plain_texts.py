@@ -21,7 +21,7 @@ from rerank.corpus.text_profile import MANY, MOST_LINES, SUBWORDS, TextProfile
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import Place, chunks, read_json
+from rerank.formats.tokens import Place, chunks, first_line, read_json
 from rerank.notices import NAMED, Notices
 
 HEAD_LINES = 2000  # from which a format is recognised
@@ -124,7 +124,7 @@ def _json_cure(head: Sequence[bytes], role: Role | None) -> str:
     """How the texts of JSON lines are written or, of a translation, read; empty for other files."""
     values: list[object] = []
     with suppress(ValueError, RecursionError):
-        values = [read_json(next(filter(bytes.strip, head), b""))]
+        values = [read_json(first_line(head))]
     if role is not None and values:
         return (
             ", or give JSON lines with the key document, its id, beside source, reference, "

@@ -98,6 +98,11 @@ class Place:
         self.notices.refuse(fault if fault.line else self.fault(str(fault)))
 
 
+def first_line(lines: Iterable[bytes]) -> bytes:
+    """The first line that is not blank, without white space around it; empty if there is none."""
+    return next(filter(None, map(bytes.strip, lines)), b"")
+
+
 def chunks(lines: Iterable[bytes], n_bytes: int) -> Iterator[list[bytes]]:
     """Lists of lines, of `n_bytes` with the last line or, at the end, fewer."""
     chunk: list[bytes] = []
@@ -374,10 +379,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
 
 def first_object(head: Sequence[bytes]) -> dict[str, Any]:
     """The object on the first line that is not blank; empty if it is none."""
-    first = next(line for line in head if line.strip())
-    if not first.lstrip().startswith(b"{"):
-        return {}
-    try:
-        return read_object(first)
-    except InputError:
-        return {}
+    first = first_line(head)
+    with suppress(InputError):
+        return read_object(first) if first.startswith(b"{") else {}
+    return {}

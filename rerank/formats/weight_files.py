@@ -20,7 +20,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,7 +30,7 @@ from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import read_ini, read_scale, weight_file
-from rerank.formats.tokens import DIGITS, read_json, similar, written
+from rerank.formats.tokens import DIGITS, first_line, read_json, similar, written
 from rerank.formats.weights import SCHEMA, Weights, to_ini, to_json
 from rerank.notices import Notices
 from rerank.registry import WEIGHT_FORMATS
@@ -62,7 +62,7 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     """
     lines = list(read_lines(path, notices, max_bytes=MAX_BYTES))
     source = display(path)
-    named = None if _first_of(lines).startswith(b"{") else weight_file(lines)
+    named = None if first_line(lines).startswith(b"{") else weight_file(lines)
     if named is None:
         return weights_from_lines(lines, notices, source=source)
     name, line = named
@@ -103,7 +103,7 @@ def weights_from_lines(
 ) -> Weights:
     """Weights from the lines of a file; see `read_weights`, and `read_ini` for `sparse_file`."""
     content = list(lines)
-    first = _first_of(content)
+    first = first_line(content)
     if first == b"not used":
         raise InputError(
             "expected weights, found 'not used', which mert-moses.pl writes after MIRA and PRO; "
@@ -117,11 +117,6 @@ def weights_from_lines(
     spread = read_scale(content, "mbr_spread", source=source)
     parts = read_ini(content, notices, source=source, sparse_file=sparse_file)
     return Weights(*parts, mbr_spread=spread)
-
-
-def _first_of(lines: Sequence[bytes]) -> bytes:
-    """The first line that is not blank, as it begins."""
-    return next((line.strip() for line in lines if line.strip()), b"")
 
 
 # JSON
