@@ -77,16 +77,14 @@ def read_translation(
     another number of lines. A segment that such a file lacks is an empty line, with a notice.
     InputError for another number of lines; of what is too much no more than a count is kept.
     """
-    texts = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
-    if len(texts) > 1:
+    text, *others = texts = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
+    if others:
         names = ", ".join(text.name for text in texts[:30])
         raise UsageError(f"{display(path)}: expected one {role}, found {len(texts)}; give {names}")
-    text = texts[0]
-    missing = sum(line is None for line in text.lines)
-    if missing and missing == len(text.lines):
-        what = "segments of these documents, found none"
-        raise InputError(f"expected {what}; {_OTHER_SET}", source=text.name)
-    if missing:
+    if missing := sum(line is None for line in text.lines):
+        if missing == len(text.lines):
+            what = "segments of these documents, found none"
+            raise InputError(f"expected {what}; {_OTHER_SET}", source=text.name)
         notices.add("segment-without-translation", source=text.name, count=missing)
     return [line or b"" for line in text.lines]
 
@@ -118,9 +116,9 @@ def read_texts_of(
             )
         return [_plain(path, target, notices, role, model=model, cure=cure)]
     references = content.texts.get("reference", {})
+    texts = references
     if role == "system" and name is None and not content.texts.get(role) and len(references) == 1:
         notices.add("reference-as-translation", source=content.file)
-        texts = dict(references)
     else:
         texts = content.text(role, name)
     several = len(texts) > 1 or name is not None
@@ -163,8 +161,7 @@ def read_systems(
 def files_of(paths: Iterable[FilePath | None], role: Role | Literal["documents"]) -> list[FilePath]:
     """The files that are read of paths, of which `FILE#NAME` and test sets are not files."""
     files: list[FilePath] = []
-    for path in (path for path in paths if path is not None):
-        file, name = file_and_name(path)
+    for file, name in (file_and_name(path) for path in paths if path is not None):
         cached = str(file).startswith(PREFIX)
         files += cached_files(str(file), role, name) if cached else [file]
     return files
@@ -172,10 +169,7 @@ def files_of(paths: Iterable[FilePath | None], role: Role | Literal["documents"]
 
 def documents_in(path: FilePath, notices: Notices) -> Documents | None:
     """The documents that the file of a text states, as WMT XML does; None for a plain text."""
-    file, _ = file_and_name(path)
-    if str(file).startswith(PREFIX):
-        return None
-    content = read_texts(file, notices)
+    content = read_texts(file_of(path), notices)
     return None if content is None else content.documents
 
 
@@ -425,7 +419,7 @@ def _place(documents: Documents | None, t: int) -> str:
 def check_files(needed: Mapping[str, str], provided: Iterable[str], prefix: str = "") -> None:
     """UsageError for files that a model needs, but nobody gave, or gave, but no model needs.
 
-    needed: kinds, with the name of a model that needs each; given: kinds for which there is a
+    needed: kinds, with the name of a model that needs each; provided: kinds for which there is a
     file; prefix: of the options, as in `--valid-source`.
     """
     provided = set(provided)
@@ -496,7 +490,7 @@ def _check_number(number: int, expected: int, name: str, cure: str) -> None:
 
 def _line_by_line(path: FilePath, documents: Documents) -> bool:
     """Whether a source is a plain text, without separators between its documents."""
-    if str(path).startswith("sacrebleu:") or documents_in(path, Notices()) is not None:
+    if str(path).startswith(PREFIX) or documents_in(path, Notices()) is not None:
         return False
     separators = count_lines(path) - documents.n_file_lines
     return separators < 1 or separators not in (len(documents) - 1, len(documents))
