@@ -132,8 +132,8 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
     """The content of a file with texts that are matched by name; None for a plain text or a pipe.
 
     Reads the first lines only if the file is a plain text. A pipe cannot be read twice, and is
-    always a plain text, as those of a test set are. The last files that were read are kept, since a run may take one text after
-    the other from a file.
+    always a plain text, as those of a test set are. The last files that were read are kept, since a
+    run may take one text after the other from a file.
     """
     if is_pipe(path) or str(path).startswith(PREFIX):
         return None

@@ -251,9 +251,7 @@ class Unread:
         """Note a key of the current line for a warning of this name."""
         self._lines.setdefault(name, {}).setdefault(key, self._place.line)
 
-    def note_sentence(
-        self, sentence: Mapping[str, Any], n: int, features: Collection[str]
-    ) -> None:
+    def note_sentence(self, sentence: Mapping[str, Any], n: int, features: Collection[str]) -> None:
         """Note those of a sentence of n candidates with these features."""
         for key, value in sentence.items():
             if key in features:

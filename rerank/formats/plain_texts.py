@@ -244,8 +244,7 @@ class RunningText:
             before = line
             yield line
         for kind, seen, values in self._reported():
-            n, first = seen.count, seen.first
-            notices.add(kind, source=self.source, line=first, count=n, **values)
+            notices.add(kind, source=self.source, line=seen.first, count=seen.count, **values)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""

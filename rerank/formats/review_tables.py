@@ -346,10 +346,8 @@ def read_workbook(path: FilePath, notices: Notices) -> EvaluationSet:
 def _workbook_rows(rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
     """Number and values of each row."""
     for number, row in enumerate(rows, 1):
-        yield (
-            number,
-            [_FORMULA if cell.data_type == "f" else _unescaped(cell.value) for cell in row],
-        )
+        values = [_FORMULA if cell.data_type == "f" else _unescaped(cell.value) for cell in row]
+        yield number, values
 
 
 def _is_comment(line: bytes) -> bool:

@@ -67,11 +67,6 @@ class Place:
         tool = next((tool for end, tool in _UNPACKED.items() if self.source.endswith(end)), None)
         return name if tool is None else f"<({tool} {name})"
 
-    def named(self, message: str) -> str:
-        """A message whose commands read this file where it has FILE, and write NEW beside it."""
-        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
-        return message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
-
     def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, each of which is the current one until the next one is taken."""
         for self.line, line in enumerate(lines, 1):
@@ -86,8 +81,13 @@ class Place:
                 self.note("blank-line")
 
     def fault(self, message: str, line: int | None = None) -> InputError:
-        """The error about a line, by default the current one."""
-        return InputError(self.named(message), source=self.source, line=line or self.line or None)
+        """The error about a line, by default the current one.
+
+        Its commands read this file where the message has FILE, and write NEW beside it.
+        """
+        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
+        message = message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
+        return InputError(message, source=self.source, line=line or self.line or None)
 
     def note(self, name: str, /, *, line: int | None = None, **more: Any) -> None:
         """Count a warning of a line, by default the current one; more: as of `Notices.add`."""

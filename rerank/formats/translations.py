@@ -378,11 +378,10 @@ def complete(
     for text in texts:
         lines = [line for line in text.lines if line is not None]
         if missing := len(text.lines) - len(lines):
-            first = next(n for n, line in enumerate(text.lines) if line is None)
+            first = _place(documents, text.lines.index(None))
             raise InputError(
                 f"expected a reference of each of {len(text.lines)} sentences, found none of "
-                f"{missing}, the first {_place(documents, first)}; choose another reference with "
-                f"FILE#NAME{cure}",
+                f"{missing}, the first {first}; choose another reference with FILE#NAME{cure}",
                 source=text.name,
             )
         for n, line in enumerate(map(bytes.strip, lines), 1):

@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from rerank.errors import InputError, UsageError
 from rerank.files.encoding import LARGEST
@@ -43,8 +43,6 @@ _FORMS = (
 )
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
 
-Place: TypeAlias = tuple[str | int, ...]
-"""Keys and indices that lead to a value."""
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+'
 )
@@ -154,7 +152,7 @@ def _strict(content: bytes) -> Any:
     """The value of a JSON text; a fault for a repeated key and what no weights file has."""
     text = content.decode()
     json.loads(text, parse_int=float)
-    seen = set[Place]()
+    seen = set[tuple[str | int, ...]]()
     for place, token, line in _values(text):
         key = place[-1] if place else 0
         if place in seen:
@@ -169,8 +167,8 @@ def _strict(content: bytes) -> Any:
     return json.loads(text)
 
 
-def _values(text: str) -> Iterator[tuple[Place, str, int]]:
-    """Place, first token and line of every value of a JSON text."""
+def _values(text: str) -> Iterator[tuple[tuple[str | int, ...], str, int]]:
+    """Keys and indices that lead to every value of a JSON text, its first token, and its line."""
     place: list[str | int] = []
     line, end = 1, 0
     for token in _TOKEN.finditer(text):
