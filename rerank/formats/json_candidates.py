@@ -110,13 +110,11 @@ def is_list(sentence: dict[str, Any]) -> bool:
 
 def _columns(sentence: dict[str, Any]) -> list[dict[str, Any]]:
     """Candidates of columns of an object, `hyp_0`, `score_0`, `hyp_1`, …, which are removed."""
-    candidates: dict[int, dict[str, Any]] = {}
     keys = [(key, name) for key in sentence if (name := _COLUMN.fullmatch(key))]
     texts = [(int(n[2]), key) for key, n in keys if _OF_TEXT.fullmatch(n[1])]
     if len(texts) < 2 or not all(isinstance(sentence[key], str) for _, key in texts):
         return []
-    for number, key in sorted(texts):
-        candidates[number] = {"text": sentence.pop(key)}
+    candidates = {number: {"text": sentence.pop(key)} for number, key in sorted(texts)}
     for key, n in keys:
         if int(n[2]) in candidates and _is_number(plain_number(sentence.get(key))):
             candidates[int(n[2])][n[1]] = sentence.pop(key)

@@ -22,7 +22,7 @@ from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.tokens import Place, chunks, first_line, read_json
-from rerank.notices import NAMED, Notices
+from rerank.notices import Notices, listed
 
 HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
@@ -202,11 +202,6 @@ class _Lines:
         self.first, self.count = self.first or line, self.count + 1
         self.names |= dict.fromkeys(names)
 
-    def named(self) -> str:
-        """The first names."""
-        shown = list(self.names)
-        return ", ".join(shown[:NAMED] + ["…"] * (len(shown) > NAMED))
-
 
 class RunningText:
     """A text as it is read: `lines` yields its lines and then reports what is no sentence.
@@ -301,14 +296,14 @@ class RunningText:
         """The name of each warning, where its lines are, and the values of its fields."""
         if (markup := self._seen["mark-up"]).count:
             cure = f"remove it{', with a blank line between documents' * self._parts}"
-            yield "markup-in-text", markup, {"marks": markup.named(), "cure": cure}
+            yield "markup-in-text", markup, {"marks": listed(markup.names), "cure": cure}
         if (mark := self._seen["mark"]).count:
             cure = "write line ends" if self._inside else "remove it"
-            yield "mark-in-text", mark, {"marks": mark.named(), "cure": cure}
+            yield "mark-in-text", mark, {"marks": listed(mark.names), "cure": cure}
         if (headings := self._seen["markdown"]).count:
             yield "markdown-in-text", headings, {}
         unknown = self._seen["unknown"]
-        marks = unknown.named()
+        marks = listed(unknown.names)
         if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():
             yield "unknown-word-counted", unknown, {"marks": marks}
         others = [name for name in unknown.names if name != "<unk>"]

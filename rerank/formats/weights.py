@@ -28,7 +28,7 @@ from rerank.files.paths import display
 from rerank.formats.moses_ini import merged, scale_line, weight_line
 from rerank.formats.run_records import FIRST
 from rerank.formats.tokens import plain_name, similar
-from rerank.notices import Notices
+from rerank.notices import Notices, listed
 
 SCHEMA = 1  # of the JSON file
 OF_AGREEMENT = ("agreement", "votes", "consensusbleu", "consensuschrf", "consensusdocbleu")
@@ -204,8 +204,7 @@ def vector(
     dense = fitted.dense
     if _without_names(weights.dense, labels):
         pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
-        shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
-        notices.add("weights-by-place", source=source, pairs=shown)
+        notices.add("weights-by-place", source=source, pairs=listed(pairs))
     if renamed:
         notices.add("renamed-weight", source=source, names=renamed)
     unknown = [name for name, values in dense.items() if name not in known and any(values)]
