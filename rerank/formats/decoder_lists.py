@@ -419,8 +419,7 @@ class Sockeye(ReadOnlyFormat):
         """(sentence, its document, its source) of each sentence, where input keys have them."""
         place = Place(source, notices)
         for n, sentence in enumerate(read_objects(lines, place)):
-            document, text = side_of(sentence, _SOCKEYE_SOURCE, place)
-            yield n, document, text
+            yield n, *side_of(sentence, _SOCKEYE_SOURCE, place)
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The number of the last object, which may have no translations."""

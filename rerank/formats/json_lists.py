@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Annotated, Any, TypeAlias
 
@@ -182,8 +182,7 @@ class JsonLines(CollectedFormat):
             except InputError as fault:
                 place.refuse(fault)
                 continue
-            document, text = side_of(sentence, SOURCE, place)
-            yield number, document, text
+            yield number, *side_of(sentence, SOURCE, place)
         numbers = {*ids.numbers}
         for name, span in ids.documents:
             for number in span:
@@ -218,15 +217,10 @@ class JsonLines(CollectedFormat):
                 if totals is not None:
                     candidate["score"] = float(totals[row])
                 numbers = iter(kbest.dense[row].tolist())
-                features: dict[str, Any] = {
-                    label.name: next(numbers)
-                    if label.width == 1
-                    else [next(numbers) for _ in range(label.width)]
-                    for label in kbest.labels
-                }
-                candidate["features"] = features | dict(
-                    zip(names, values[row].tolist(), strict=True)
-                )
+                blocks = ((label.name, [*islice(numbers, label.width)]) for label in kbest.labels)
+                features = {name: block if block[1:] else block[0] for name, block in blocks}
+                features |= zip(names, values[row].tolist(), strict=True)
+                candidate["features"] = features
                 if sparse := kbest.sparse.row(row):
                     candidate["sparse"] = sparse
                 candidates.append(candidate | others)
@@ -430,14 +424,17 @@ def _checked(ids: SentenceIds, n: int, place: Place) -> int:
 
 def side_of(
     sentence: Mapping[str, Any], sources: Sequence[str], place: Place
-) -> Iterator[bytes | None]:
+) -> tuple[bytes | None, bytes | None]:
     """The document of a sentence, and its source at the first of some keys; None for neither."""
-    for what, keys in (("the document", DOCUMENT), ("the source", sources)):
-        value = sentence.get(first_key(sentence, keys) or "")
-        if first_key(sentence, keys) is None or value == []:  # an answer may leave out its prompt
-            yield None
-        else:
-            yield text_of(str(value) if type(value) is int else value, what, place)
+
+    def text_at(keys: Sequence[str], what: str) -> bytes | None:
+        key = first_key(sentence, keys)
+        if key is None or sentence[key] == []:  # an answer may leave out its prompt
+            return None
+        value = sentence[key]
+        return text_of(str(value) if type(value) is int else value, what, place)
+
+    return text_at(DOCUMENT, "the document"), text_at(sources, "the source")
 
 
 def _written(content: object) -> bytes:
