@@ -47,7 +47,7 @@ _BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
 _LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
 _KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in WMT24++
 _READ_KEYS = "; ".join(
-    f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
+    f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items()
 )
 _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
@@ -311,12 +311,12 @@ def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
     """Role, name and text of those of an object."""
     system, of_lists = sentence.get("system"), False
     for role, keys in TEXT_KEYS.items():
-        values = (sentence.get(key) for key in keys if role is not None)
+        values = map(sentence.get, keys)
         value = next((member for member in values if isinstance(member, str | list)), None)
         # a list at `reference` may be several references, unless the source is one, too
         of_lists |= role == "source" and isinstance(value, list)
         text = value if role == "reference" and not of_lists else _joined(value)
-        if role is not None and isinstance(text, str):
+        if isinstance(text, str):
             yield role, system if role == "system" and isinstance(system, str) else "", text
     for key in (*_REFERENCES, *_BY_NAME):
         named = sentence.get(key)

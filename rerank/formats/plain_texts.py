@@ -26,14 +26,13 @@ from rerank.notices import Notices, listed
 
 HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
-TEXT_KEYS: dict[Role | None, tuple[str, ...]] = {  # of texts in JSON and tables
+TEXT_KEYS: dict[Role, tuple[str, ...]] = {  # of texts in JSON and tables
     "source": ("source", "src", "src_text", "source_text"),
     "reference": ("reference", "ref", "target", "tgt", "ref_text", "tgt_text"),
     "system": ("hypothesis", "hyp", "mt", "translation", "output", "prediction", "mt_text"),
-    None: ("text", "content", "sentence", "document"),
 }
 DOCUMENT_KEYS = ("document", "doc_id", "docid", "doc", "document_id")
-_HEADS = {"id", "domain", *(key for keys in TEXT_KEYS.values() for key in keys)}
+_HEADS = {"id", "domain", "text", "content", "sentence", "document"}.union(*TEXT_KEYS.values())
 _XML = re.compile(
     rb"\s*<(?:\?xml|!DOCTYPE|!--|(?:tmx|tuv?|xliff|trans-unit|seg|dataset|mteval|srcset|refset|"
     rb"tstset)\b)",

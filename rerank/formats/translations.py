@@ -103,18 +103,16 @@ def read_texts_of(
     target, cure: see `read_translation`. O(size of the file).
     """
     file, name = file_and_name(path)
-    if str(file).startswith(PREFIX):
-        files = cached_files(str(file), role, name)
-        return [_plain(text, target, notices, role, model=model, cure=cure) for text in files]
     content = read_texts(file, notices)
     if content is None:
-        if name is not None:
+        if name is not None and not str(file).startswith(PREFIX):
             next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
             raise UsageError(
                 f"{display(path)}: #{name} chooses a text of WMT XML, NIST SGML or JSON lines, but "
                 f"{display(file)} is a plain text; leave it out"
             )
-        return [_plain(path, target, notices, role, model=model, cure=cure)]
+        files = files_of([path], role)
+        return [_plain(text, target, notices, role, model=model, cure=cure) for text in files]
     references = content.texts.get("reference", {})
     texts = references
     if role == "system" and name is None and not content.texts.get(role) and len(references) == 1:

@@ -21,6 +21,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -277,11 +278,9 @@ def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
     """
     known: WeightFormat = WEIGHT_FORMATS.named(name)
     content = known.write(weights)
-    try:
-        read = weights_from_lines(content.split(b"\n"), Notices())
-    except InputError:
-        read = Weights({})
-    again, expected = _all(read), known.expected(weights)
+    again, expected = dict[str, tuple[float, ...]](), known.expected(weights)
+    with suppress(InputError):
+        again = _all(weights_from_lines(content.split(b"\n"), Notices()))
     if again != expected:
         differing = (name for name, value in expected.items() if again.get(name) != value)
         wrong = next(differing, next(iter(again), ""))
