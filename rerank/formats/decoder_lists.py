@@ -108,19 +108,15 @@ class NamedFeatures(LineFormat):
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> Self:
         """The format with the names of all features, in order of appearance."""
-        counts, n = Counter[bytes](), 0
-        for number, line in enumerate(lines, 1):
+        counts, n, place = Counter[bytes](), 0, Place(source, Notices())
+        for line in place.numbered(lines):
             fields = line.split(grammar.SEPARATOR)
             if len(fields) > self.column:
                 counts.update(dict.fromkeys(_NAME.findall(fields[self.column]), 1))
                 n += 1
             if len(counts) > _MOST:
-                raise InputError(
-                    f"expected at most {_MOST:,} names of features, found more; leave out the rare "
-                    "ones",
-                    source=source,
-                    line=number,
-                )
+                limit = f"at most {_MOST:,} names of features"
+                raise place.fault(f"expected {limit}, found more; leave out the rare ones")
         many = len(counts) > _MANY
         dense = [name for name, count in counts.items() if not many or count == n]
         dense = [] if len(dense) > _MANY else dense

@@ -31,7 +31,7 @@ from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_ids import BlankLines, EqualsLines
 from rerank.formats.plain_texts import head_of, structure, text_lines
 from rerank.formats.review_tables import ReviewTable, is_workbook, read_workbook
-from rerank.formats.tokens import first_line
+from rerank.formats.tokens import Place, first_line
 from rerank.notices import Notice, Notices
 from rerank.registry import DOCUMENT_FORMATS
 
@@ -91,11 +91,9 @@ def documents_of_file(
         if any(line.strip() for line in head):
             known = next((other for other in others if other.detect(head)), known)
         if known.name == "docids" and (other := structure(head)):
-            raise InputError(
+            raise Place(source, notices).fault(
                 f"expected a document id on each line, found {other}; of JSON lines name the "
-                "key of the id with --docs-field KEY, of other files write the ids, a line each",
-                source=source,
-                line=1,
+                "key of the id with --docs-field KEY, of other files write the ids, a line each"
             )
     if file.field is not None and not known.takes_field:
         raise UsageError(
