@@ -107,11 +107,9 @@ def first_named(engine: str | None) -> str:
 
 def is_trace(path: FilePath) -> bool:
     """Whether the first line of a file is that of a trace, as far as its keys tell."""
-    for line in read_lines(path, Notices()):
-        with suppress(ValueError, RecursionError):
-            record = read_json(line, writable)
-            return isinstance(record, dict) and {"document", "sentence", "texts"} <= {*record}
-        return False
+    with suppress(ValueError, RecursionError):
+        record = read_json(next(read_lines(path, Notices()), b""), writable)
+        return isinstance(record, dict) and {"document", "sentence", "texts"} <= {*record}
     return False
 
 
