@@ -91,7 +91,7 @@ class Place:
 
     def note(self, name: str, /, *, line: int | None = None, **more: Any) -> None:
         """Count a warning of a line, by default the current one; more: as of `Notices.add`."""
-        self.notices.add(name, source=self.source, line=line or self.line, **more)
+        self.notices.add(name, source=self.source, line=line or self.line or None, **more)
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""
