@@ -159,8 +159,7 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     """
     head = b"\n".join(lines)[:_HEAD_BYTES]
     file = Place(file, Notices()).argument
-    plain = [NUMBER.fullmatch(line.strip()) is not None for line in lines]
-    if not lines or (plain[0] and all(plain)):
+    if all(NUMBER.fullmatch(line.strip()) for line in lines):
         return ""
     in_lists = _LIST_KEY.findall(head) or _NUMBER_KEY.findall(head)
     keys = Counter(key.decode(errors="replace") for key in in_lists)

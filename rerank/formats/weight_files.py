@@ -31,7 +31,7 @@ from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import read_ini, read_scale, weight_file
-from rerank.formats.tokens import DIGITS, first_line, read_json, similar, written
+from rerank.formats.tokens import DIGITS, Place, first_line, read_json, similar, written
 from rerank.formats.weights import SCHEMA, Weights, to_ini, to_json
 from rerank.notices import Notices
 from rerank.registry import WEIGHT_FORMATS
@@ -101,19 +101,18 @@ def weights_from_lines(
     lines: Iterable[bytes], notices: Notices, *, source: str = "", sparse_file: bool = False
 ) -> Weights:
     """Weights from the lines of a file; see `read_weights`, and `read_ini` for `sparse_file`."""
-    content = list(lines)
+    content, place = list(lines), Place(source, notices, 0)
     first = first_line(content)
     if first == b"not used":
-        raise InputError(
+        raise place.fault(
             "expected weights, found 'not used', which mert-moses.pl writes after MIRA and PRO; "
-            "give run*.dense",
-            source=source,
+            "give run*.dense"
         )
     if first.startswith(b"{"):
         whole = io.BytesIO()  # `join` takes 80 bytes a line
         whole.writelines(line + b"\n" for line in content)
         return _of_json(whole.getvalue(), source)
-    spread = read_scale(content, "mbr_spread", source=source)
+    spread = read_scale(content, place, "mbr_spread")
     parts = read_ini(content, notices, source=source, sparse_file=sparse_file)
     return Weights(*parts, mbr_spread=spread)
 
