@@ -33,7 +33,7 @@ from rerank.corpus.documents import (
     Role,
     shown_id,
 )
-from rerank.errors import InputError, shown
+from rerank.errors import shown
 from rerank.formats.document_ids import counts_on
 from rerank.formats.json_candidates import is_truncated
 from rerank.formats.plain_texts import DOCUMENT_KEYS, TEXT_KEYS
@@ -139,13 +139,10 @@ class _Row:
                 f"expected a JSON object with the key 'document', found {shown(line)}; write "
                 "one per sentence"
             )
-        try:
-            texts = {(role, name): text for role, name, text in _texts(sentence)}
-            cut = (key for key in texts if key[0] == "system" and is_truncated(sentence))
-            ids = _id(sentence, field), _segment_id(sentence)
-            row = cls(place.line, *ids, texts, frozenset(cut))
-        except InputError as fault:
-            raise place.fault(str(fault)) from None
+        texts = {(role, name): text for role, name, text in _texts(sentence, place)}
+        cut = (key for key in texts if key[0] == "system" and is_truncated(sentence))
+        ids = _id(sentence, field, place), _segment_id(sentence)
+        row = cls(place.line, *ids, texts, frozenset(cut))
         if sentence.get("is_bad_source") is True:
             place.note("bad-source")
         unread = [
@@ -281,23 +278,23 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
     return ordered
 
 
-def _id(sentence: dict[str, Any], field: str | None) -> bytes:
+def _id(sentence: dict[str, Any], field: str | None, place: Place) -> bytes:
     """The document id of an object."""
     keys = DOCUMENT_KEYS if field is None else (field,)
     key = first_key(sentence, keys)
     if key is None:
-        raise InputError(
+        raise place.fault(
             f"expected the key {keys[0]!r}, found none; {similar(keys[0], sentence)}; choose it "
             "with --docs-field"
         )
     value = sentence[key]
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise InputError(
+        raise place.fault(
             f"expected a text or whole number as {key!r}, found {type(value).__name__}"
         )
     if isinstance(value, str) and ("\n" in value or "\0" in value):
-        raise InputError(f"expected one line as {key!r}, found a line end or NUL; remove it")
-    return encoded(str(value), key)
+        raise place.fault(f"expected one line as {key!r}, found a line end or NUL; remove it")
+    return encoded(str(value), key, place)
 
 
 def _segment_id(sentence: dict[str, Any]) -> str | None:
@@ -307,7 +304,7 @@ def _segment_id(sentence: dict[str, Any]) -> str | None:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
-def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
+def _texts(sentence: dict[str, Any], place: Place) -> Iterator[tuple[Role, str, str]]:
     """Role, name and text of those of an object."""
     system, of_lists = sentence.get("system"), False
     for role, keys in TEXT_KEYS.items():
@@ -330,7 +327,7 @@ def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
                 of_reference = key in _REFERENCES or name.lower().startswith("ref")
                 yield "reference" if of_reference else "system", name, text
             elif key in _REFERENCES and text is not None:
-                raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
+                raise place.fault(f"expected texts in {key!r}, found {type(text).__name__}")
 
 
 def _joined(value: object) -> object:

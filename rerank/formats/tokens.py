@@ -329,12 +329,12 @@ def read_objects(lines: Iterable[bytes], place: Place) -> Iterator[dict[str, Any
             yield value
 
 
-def encoded(text: str, key: str) -> bytes:
+def encoded(text: str, key: str, place: Place) -> bytes:
     """UTF-8 of the text at a key; InputError for half a surrogate pair."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"found half a surrogate pair in {key!r}; write whole ones") from None
+        raise place.fault(f"found half a surrogate pair in {key!r}; write whole ones") from None
 
 
 def text_of(value: object, what: str, place: Place) -> bytes:
