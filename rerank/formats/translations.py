@@ -455,7 +455,6 @@ def given_lines(
     labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
     lines = text_lines(path, notices, "source") if kind == SOURCE else read_lines(path, notices)
-    done = 0
     if kind == SOURCE and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
@@ -465,13 +464,13 @@ def given_lines(
     for d in range(len(documents)):
         start, stop = documents.span(d)
         part = list(islice(lines, stop - start))
-        done += len(part)
-        if done < stop:
+        if (done := start + len(part)) < stop:
             _check_number(done, documents.n_sentences, name, documents.cure)
         if kind != SOURCE:
             check_document(part, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
         yield part
-    _check_number(done + len(list(islice(lines, SURPLUS))), done, name, documents.cure)
+    n = documents.n_sentences
+    _check_number(n + len(list(islice(lines, SURPLUS))), n, name, documents.cure)
 
 
 def _check_number(number: int, expected: int, name: str, cure: str) -> None:

@@ -14,7 +14,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -65,11 +65,8 @@ class Weights:
     @property
     def by_value(self) -> dict[str, float]:
         """Dense weights by value: `Name_0`, `Name_1`, … of a feature of several values."""
-        return {
-            name if len(values) == 1 else f"{name}_{i}": value
-            for name, values in self.dense.items()
-            for i, value in enumerate(values)
-        }
+        labels = [Label(name, len(values)) for name, values in self.dense.items()]
+        return dict(zip(column_names(labels), chain(*self.dense.values()), strict=True))
 
     def remarks(self) -> list[str]:
         """Lines that name the features of weight 0, and say why; and weights that were not tuned.
