@@ -64,12 +64,12 @@ _SETTING = re.compile(
 class Taken(NamedTuple):
     """Candidates that are taken out of an object.
 
-    of: a list at a key, the object itself, or columns and the like; within: keys of the objects of
-    an answer that they lie in. An answer of a request that failed has no candidates, of nothing.
+    of: a list or columns, or the object itself; within: keys of the objects of an answer that they
+    lie in. An answer of a request that failed has no candidates, of nothing.
     """
 
     candidates: list[Any]
-    of: Literal["list", "object", "columns", "nothing"]
+    of: Literal["list", "object", "nothing"]
     within: tuple[str, ...] = ()
 
 
@@ -84,9 +84,9 @@ def taken_candidates(sentence: dict[str, Any]) -> Taken | None:
     details = sentence.get("details")
     if isinstance(details, dict) and isinstance(details.get("best_of_sequences"), list):
         others = details.pop("best_of_sequences")
-        return Taken([_of_candidate(sentence), *others], "columns")
+        return Taken([_of_candidate(sentence), *others], "list")
     if columns := _columns(sentence):
-        return Taken(columns, "columns")
+        return Taken(columns, "list")
     text = first_key(sentence, TEXT)
     if text is not None:
         value = sentence[text]
