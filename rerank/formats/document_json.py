@@ -205,7 +205,7 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
     joined: dict[tuple[bytes, str | None], _Row] = {}
     for row in rows:
         first = joined.setdefault((row.document, row.segment), row)
-        added = dict(row.texts.items() - first.texts.items())
+        added = {key: text for key, text in row.texts.items() if first.texts.get(key) != text}
         if row is first:
             continue
         if not added or any(key in first.texts or not key[1] for key in added):
