@@ -215,21 +215,21 @@ def _plain(
 
     It may have a separator for each document, and some more lines are counted.
     """
-    documents = target if isinstance(target, Documents) else None
-    n_lines = target.n_file_lines if isinstance(target, Documents) else target
-    most = None if n_lines is None else MAX_LINE_BYTES + n_lines * MEAN_BYTES
-    reading = text_lines(path, notices, role, max_bytes=most)
-    allowed = n_lines if documents is None else documents.n_file_lines + len(documents)
-    lines = list(islice(reading, allowed))
-    more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
+    name = display(path)
+    if target is None:
+        return Translation(name, [*text_lines(path, notices, role)])
+    documents = target if isinstance(target, Documents) else Documents.one(target)
+    n_lines, n_separators = documents.n_file_lines, len(documents) if documents is target else 0
+    reading = text_lines(path, notices, role, max_bytes=MAX_LINE_BYTES + n_lines * MEAN_BYTES)
+    lines = list(islice(reading, n_lines + n_separators))
+    more = n_lines + SURPLUS - len(lines)
     lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
-    if documents is not None and len(lines) > documents.n_file_lines and documents.lines is None:
+    if n_separators and len(lines) > n_lines and documents.lines is None:
         lines = without_separators(lines, documents) or lines
-    if n_lines is not None:
-        usual = (documents and documents.cure) or f"line i must translate line i of {model}"
-        cure = f"{usual}; {cure}" if cure else usual
-        check_length(lines, n_lines, source=display(path), model=model, cure=cure)
-    return Translation(display(path), lines if documents is None else documents.in_order(lines))
+    usual = documents.cure or f"line i must translate line i of {model}"
+    cure = f"{usual}; {cure}" if cure else usual
+    check_length(lines, n_lines, source=name, model=model, cure=cure)
+    return Translation(name, documents.in_order(lines))
 
 
 def read_with_documents(
