@@ -55,9 +55,9 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     Of a file with sections `[weight]` is read or, in old files, `[weight-l]` and the like, and the
     file of sparse weights that `[weight-file]` names, beside the file or in the current folder.
     Lines `Name w`, as of kbmira and cdec, `name=w name=w`, as of travatar, and numbers alone are
-    read, too. `#` begins a comment, of which `# alpha: v` and `# mbr_spread: v` are read. A repeated
-    label adds further values. A name with `_` is a sparse feature. InputError for a file without
-    weights, and for values that are not finite numbers.
+    read, too. `#` begins a comment, of which `# alpha: v` and `# mbr_spread: v` are read. Values of
+    a repeated label are further ones. A name with `_` is a sparse feature. InputError for a file
+    without weights, and for values that are not finite numbers.
     """
     lines = list(read_lines(path, notices, max_bytes=MAX_BYTES))
     source = display(path)
