@@ -41,7 +41,7 @@ class Notice:
 
     def to_text(self, *, cured: bool = False) -> str:
         """`feature that equals another: LM0, TM0, …; leave it out`; cured: with that of a note."""
-        named = ", ".join(self.names[:NAMED] + ["…"] * (len(self.names) > NAMED))
+        named = listed(self.names)
         cure = "" if self.kind.is_note and not cured else self.cure
         return "; ".join(filter(None, [": ".join(filter(None, [self.sentence, named])), cure]))
 
@@ -62,6 +62,11 @@ class Strictness:
         if name in self.denied:
             return "--deny"
         return "--strict" if self.strict and not asked and name not in self.allowed else ""
+
+
+def listed(names: Collection[str]) -> str:
+    """The first names, and … for further ones."""
+    return ", ".join([*names][:NAMED] + ["…"] * (len(names) > NAMED))
 
 
 class Notices:

@@ -142,7 +142,7 @@ def _item(fields: dict[str, Any], place: Place) -> ContrastiveItem:
         tuple(_sentence(sentence, "context", place) for sentence in context),
         right,
         tuple(_sentence(sentence, "wrong", place) for sentence in variants),
-        tuple((field, _label(fields[field], field)) for field in GROUPS if field in fields),
+        tuple((field, _label(fields[field], field, place)) for field in GROUPS if field in fields),
         tuple(_sentence(sentence, "source", place) for sentence in source),
     )
     if right in item.wrong:
@@ -157,16 +157,16 @@ def _sentence(value: object, field: str, place: Place) -> bytes:
     if "\n" in value:
         place.note("line-end-in-text")
         value = value.replace("\n", " ")
-    words = [word for word in encoded(value, field).split(b" ") if word]
+    words = [word for word in encoded(value, field, place).split(b" ") if word]
     if not words:
         raise InputError(f"expected a sentence as {field!r}, found no words")
     return b" ".join(words)
 
 
-def _label(value: object, field: str) -> str:
+def _label(value: object, field: str, place: Place) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"expected text as {field!r}, found {_short(value)}; write it in quotes")
-    encoded(value, field)
+    encoded(value, field, place)
     return value
 
 

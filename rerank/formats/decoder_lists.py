@@ -75,8 +75,8 @@ _NOT_BEHIND = (
     "expected H-{} before its other lines, found {}; give the output in its own order or, if it is "
     "sorted, the H- lines alone"
 )
-_TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
-_AFTER_BAR = re.compile(rb"[A-Z]-[0-9]+(?:_[0-9]+)?\t")  # behind a progress bar or a log's head
+_TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t([^\r]*)")  # a progress bar is behind \r
+_AFTER_BAR = re.compile(rb"([A-Z])-([0-9]+)(?:_[0-9]+)?\t(.*)", re.DOTALL)  # or a log's head
 _KNOWN = frozenset(b"STHDPAIECWO")
 _LN2 = math.log(2)
 _OF_JOSHUA = re.compile(rb"(?:^|\s)(?:tm_[A-Za-z]+_[0-9]+|lm_[0-9]+)=")
@@ -108,19 +108,15 @@ class NamedFeatures(LineFormat):
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> Self:
         """The format with the names of all features, in order of appearance."""
-        counts, n = Counter[bytes](), 0
-        for number, line in enumerate(lines, 1):
+        counts, n, place = Counter[bytes](), 0, Place(source, Notices())
+        for line in place.numbered(lines):
             fields = line.split(grammar.SEPARATOR)
             if len(fields) > self.column:
                 counts.update(dict.fromkeys(_NAME.findall(fields[self.column]), 1))
                 n += 1
             if len(counts) > _MOST:
-                raise InputError(
-                    f"expected at most {_MOST:,} names of features, found more; leave out the rare "
-                    "ones",
-                    source=source,
-                    line=number,
-                )
+                limit = f"at most {_MOST:,} names of features"
+                raise place.fault(f"expected {limit}, found more; leave out the rare ones")
         many = len(counts) > _MANY
         dense = [name for name, count in counts.items() if not many or count == n]
         dense = [] if len(dense) > _MANY else dense
@@ -138,9 +134,8 @@ class NamedFeatures(LineFormat):
             if value.name in features:
                 raise InputError(f"expected one value of {value.name}, found two")
             features[value.name] = builder.number(value.number, value.name)
-        total = None
-        if self.total < len(fields):
-            total = builder.number(fields[self.total].strip(), "the total")
+        has_total = self.total < len(fields)
+        total = builder.number(fields[self.total].strip(), "the total") if has_total else None
         sentence = grammar.sentence_id(fields[0].strip())
         names = self.names
         others = {name: value for name, value in features.items() if name not in self._known}
@@ -228,9 +223,8 @@ class Nematus(LineFormat):
         values = [0.0 - builder.number(token, "a cost") for token in costs.split()]
         if not values:
             raise InputError(f"expected costs in the last column, found none in {shown(line)}")
-        names = tuple(f"F{i}" for i in range(len(values)))
         text = grammar.SEPARATOR.join(texts).strip()
-        builder.add(grammar.sentence_id(sentence.strip()), text, names, values)
+        builder.add_unlabelled(grammar.sentence_id(sentence.strip()), text, values)
 
 
 def _names(field: bytes) -> list[bytes]:
@@ -252,20 +246,36 @@ class _Hypothesis:
     log_prob: float | None = None
     tags: bytes = b""  # of its further lines
 
-    def take(self, kind: bytes, rest: bytes, builder: RowBuilder, line: bytes) -> None:
+    def take(self, tag: re.Match[bytes], builder: RowBuilder) -> None:
         """Take the text or the tokens of its `D-` or `P-` line; InputError for a second one."""
+        kind = tag[1]
         if kind in self.tags:
             raise InputError(
-                f"expected one {kind.decode()}- line after H-{self.sentence}, found {shown(line)}, "
-                "too; is an H- line missing before it?"
+                f"expected one {kind.decode()}- line after H-{self.sentence}, found "
+                f"{shown(tag[0])}, too; is an H- line missing before it?"
             )
         self.tags += kind
-        first, _, text = rest.partition(b"\t")
+        first, _, text = tag[3].partition(b"\t")
         if kind == b"D":
             self.text = text
         else:
             values = [builder.number(token, "a token") for token in first.split()]
             self.log_prob = builder.finite(math.fsum(values) * _LN2, "logprob")
+
+    def add(self, builder: RowBuilder) -> None:
+        """Add the hypothesis, all of whose lines are read; all or none have lines of tokens."""
+        current, builder.line = builder.line, self.line
+        names = ("score",) if self.log_prob is None else ("logprob", "score")
+        if builder.names in (None, names):
+            if self.log_prob is None:
+                builder.note("no-token-scores")
+            values = [x for x in (self.log_prob, self.score) if x is not None]
+            builder.add(self.sentence, self.text, names, values, total=self.score)
+        else:
+            some, there = ("a", "none") if self.log_prob is None else ("no", "one")
+            what = f"expected {some} P- line as for the first hypothesis, found {there}"
+            builder.refuse(builder.fault(f"{what}; is the output cut off?"))
+        builder.line = current
 
 
 class Fairseq(ReadOnlyFormat):
@@ -280,7 +290,7 @@ class Fairseq(ReadOnlyFormat):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether a line of a hypothesis, or two of a source, are among the first ones."""
-        tags = [tag[1] for line in map(_without_bar, head) if (tag := _TAG.match(line))]
+        tags = [tag[1] for tag in map(_tagged, head) if tag]
         return b"H" in tags or sum(tag in (b"S", b"W", b"O") for tag in tags) >= 2
 
     def read(
@@ -296,66 +306,62 @@ class Fairseq(ReadOnlyFormat):
         broken = False  # whether the current hypothesis has an error
         sources = dict[bytes, bytes]()  # by id
         counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
-        for line in builder.numbered(map(_without_bar, lines)):
-            tag = _TAG.match(line)
+        for line in builder.numbered(lines):
+            tag = _tagged(line)
             if tag is None or tag[1][0] not in _KNOWN:
                 if line.strip():
                     builder.note("no-output-of-fairseq")
                 continue
-            kind, rest = tag[1], line[tag.end() :]
-            if kind == b"S" and tag[2]:
-                if sources.get(tag[2]) == rest:
+            kind, number, content = tag.groups()
+            if kind == b"S" and number:
+                if sources.get(number) == content:
                     builder.note("source-again")
-                elif sources.setdefault(tag[2], rest) != rest:
-                    what = f"expected one source of S-{tag[2].decode()}, found another one than "
+                elif sources.setdefault(number, content) != content:
+                    what = f"expected one source of S-{number.decode()}, found another one than "
                     cure = "give each run of fairseq a file of its own"
                     builder.refuse(builder.fault(f"{what}above; {cure}"))
-            if kind in b"SO" and not tag[2]:
+            if kind in b"SO" and not number:
                 counted += 1
             if kind not in b"HDP":
                 continue
             if kind == b"H" and last is not None:
-                number = builder.line
-                _add(builder, last)
-                builder.line = number
+                last.add(builder)
             try:
-                sentence = grammar.sentence_id(tag[2]) if tag[2] else max(counted, 0)
+                sentence = grammar.sentence_id(number) if number else max(counted, 0)
                 if kind == b"H":
-                    score_text, mark, text = rest.partition(b"\t")
+                    score_text, mark, text = content.partition(b"\t")
                     if not mark:
-                        raise InputError(_NO_SCORE.format(shown(line)))
+                        raise InputError(_NO_SCORE.format(shown(tag[0])))
                     score = builder.number(score_text, "the score") * _LN2
                     last, broken = _Hypothesis(sentence, builder.line, text, score), False
                 elif not broken:
                     if last is None or last.sentence != sentence:
-                        raise InputError(_NOT_BEHIND.format(sentence, shown(line)))
-                    last.take(kind, rest, builder, line)
+                        raise InputError(_NOT_BEHIND.format(sentence, shown(tag[0])))
+                    last.take(tag, builder)
             except InputError as fault:
                 builder.refuse(fault)
                 last, broken = None, True
             yield
         if last is not None:
-            _add(builder, last)
+            last.add(builder)
 
     def beside(
         self, lines: Iterable[bytes], notices: Notices, *, source: str
     ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         """(sentence, its document, its source) of each sentence; documents are not known."""
         place = Place(source, notices)
-        for line in place.numbered(map(_without_bar, lines)):
-            tag = _TAG.match(line)
+        for tag in map(_tagged, place.numbered(lines)):
             if tag and tag[1] in (b"S", b"H") and tag[2]:
                 try:
                     sentence = grammar.sentence_id(tag[2])
                 except InputError as fault:
                     raise place.fault(str(fault)) from None
-                yield sentence, None, line[tag.end() :] if tag[1] == b"S" else None
+                yield sentence, None, tag[3] if tag[1] == b"S" else None
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The highest id of a source, which may have no hypotheses; -1 if there is none."""
         last = counted = -1
-        for line in map(_without_bar, lines):
-            tag = _TAG.match(line)
+        for tag in map(_tagged, lines):
             if tag is None or tag[1] not in (b"S", b"O"):
                 continue
             counted += tag[2] is None
@@ -364,27 +370,9 @@ class Fairseq(ReadOnlyFormat):
         return last
 
 
-def _without_bar(line: bytes) -> bytes:
-    """A line without the progress bar, or the head of a log's line, that is before its tag."""
-    if b"\r" in line and _TAG.match(line):
-        return line.partition(b"\r")[0]  # a bar behind it
-    behind = None if _TAG.match(line) else _AFTER_BAR.search(line)
-    return line if behind is None else line[behind.start() :]
-
-
-def _add(builder: RowBuilder, hypothesis: _Hypothesis) -> None:
-    """Add a hypothesis all of whose lines are read; all or none have lines of their tokens."""
-    builder.line = hypothesis.line
-    names = ("score",) if hypothesis.log_prob is None else ("logprob", "score")
-    if builder.names not in (None, names):
-        some, there = ("a", "none") if hypothesis.log_prob is None else ("no", "one")
-        what = f"expected {some} P- line as for the first hypothesis, found {there}"
-        builder.refuse(builder.fault(f"{what}; is the output cut off?"))
-        return
-    if hypothesis.log_prob is None:
-        builder.note("no-token-scores")
-    values = [x for x in (hypothesis.log_prob, hypothesis.score) if x is not None]
-    builder.add(hypothesis.sentence, hypothesis.text, names, values, total=hypothesis.score)
+def _tagged(line: bytes) -> re.Match[bytes] | None:
+    """Tag, id and content of a line, without a progress bar or the head of a log's line."""
+    return _TAG.match(line) or _AFTER_BAR.search(line)
 
 
 # JSON
@@ -427,8 +415,7 @@ class Sockeye(ReadOnlyFormat):
         """(sentence, its document, its source) of each sentence, where input keys have them."""
         place = Place(source, notices)
         for n, sentence in enumerate(read_objects(lines, place)):
-            document, text = side_of(sentence, _SOCKEYE_SOURCE, place)
-            yield n, document, text
+            yield n, *side_of(sentence, _SOCKEYE_SOURCE, place)
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The number of the last object, which may have no translations."""

@@ -31,6 +31,7 @@ from rerank.files.paths import FilePath, display, file_and_name
 from rerank.formats.document_ids import BlankLines, EqualsLines
 from rerank.formats.plain_texts import head_of, structure, text_lines
 from rerank.formats.review_tables import ReviewTable, is_workbook, read_workbook
+from rerank.formats.tokens import Place, first_line
 from rerank.notices import Notice, Notices
 from rerank.registry import DOCUMENT_FORMATS
 
@@ -90,11 +91,9 @@ def documents_of_file(
         if any(line.strip() for line in head):
             known = next((other for other in others if other.detect(head)), known)
         if known.name == "docids" and (other := structure(head)):
-            raise InputError(
+            raise Place(source, notices).fault(
                 f"expected a document id on each line, found {other}; of JSON lines name the "
-                "key of the id with --docs-field KEY, of other files write the ids, a line each",
-                source=source,
-                line=1,
+                "key of the id with --docs-field KEY, of other files write the ids, a line each"
             )
     if file.field is not None and not known.takes_field:
         raise UsageError(
@@ -131,10 +130,10 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
     """The content of a file with texts that are matched by name; None for a plain text or a pipe.
 
     Reads the first lines only if the file is a plain text. A pipe cannot be read twice, and is
-    always a plain text. The last files that were read are kept, since a run may take one text after
-    the other from a file.
+    always a plain text, as those of a test set are. The last files that were read are kept, since a
+    run may take one text after the other from a file.
     """
-    if is_pipe(path):
+    if is_pipe(path) or str(path).startswith(PREFIX):
         return None
     try:
         status = os.stat(path)
@@ -155,9 +154,8 @@ def _texts(path: str, modified: int, size: int) -> tuple[EvaluationSet | None, t
     if is_workbook(path):
         return read_workbook(path, notices), tuple(notices)
     head = head_of(read_lines(path, Notices()))
-    first = next((line.strip() for line in head if line.strip()), b"")
     # XML, SGML and JSON begin so
-    if first.startswith((b"<", b"{")) or ReviewTable().detect(head):
+    if first_line(head).startswith((b"<", b"{")) or ReviewTable().detect(head):
         for known in formats():
             if known.has_texts and known.detect(head):
                 again = read_lines(path, notices)

@@ -86,8 +86,7 @@ class Docids(DocumentIds):
         )
         heading = re.split(r"[\s,;]+", documents.ids[0].lower())
         if documents.starts[:2] == (0, 1) and not {*DOCUMENT_KEYS}.isdisjoint(heading):
-            what = f"the heading {documents.ids[0]!r}"
-            raise place.fault(f"expected ids, found {what}; remove it", 1)
+            raise place.fault(f"expected ids, found the heading {documents.ids[0]!r}; remove it", 1)
         option = ""
         if len(documents) == documents.n_sentences:
             rows = [name.split("\t") for name in documents.ids]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -32,7 +33,7 @@ from rerank.corpus.documents import (
     Role,
     shown_id,
 )
-from rerank.errors import InputError, shown
+from rerank.errors import shown
 from rerank.formats.document_ids import counts_on
 from rerank.formats.json_candidates import is_truncated
 from rerank.formats.plain_texts import DOCUMENT_KEYS, TEXT_KEYS
@@ -46,7 +47,7 @@ _BY_NAME = ("tgt_text", "hypotheses", "systems")  # of references and systems
 _LIKE_A_TEXT = re.compile("text|ref|hyp|transl|target|tgt|sentence")
 _KNOWN = re.compile("original_target|.*lang.*|context")  # and not read, as in WMT24++
 _READ_KEYS = "; ".join(
-    f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items() if role
+    f"a {role} is read at the key {' or '.join(keys)}" for role, keys in TEXT_KEYS.items()
 )
 _PARAGRAPH = re.compile(r"[ \t\r]*\n[ \t\r]*\n\s*|\s*</p>\s*<p>\s*")
 _MARK = re.compile("</?p>|<br ?/?>")
@@ -67,12 +68,10 @@ class DocumentJson:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line is a JSON object with one of the keys."""
-        first = next(line for line in head if line.strip())
-        try:
-            value = read_json(first) if first.lstrip().startswith(b"{") else {}
-        except (ValueError, RecursionError):
-            return False
-        return first_key(value, DOCUMENT_KEYS) is not None
+        first = next(filter(bytes.strip, head)).lstrip()
+        with suppress(ValueError, RecursionError):
+            return first.startswith(b"{") and first_key(read_json(first), DOCUMENT_KEYS) is not None
+        return False
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
@@ -132,22 +131,18 @@ class _Row:
     @classmethod
     def read(cls, line: bytes, field: str | None, place: Place) -> _Row:
         """The object of a line, whose document is at a key that is chosen, or at a known one."""
-        try:
+        sentence = None
+        with suppress(ValueError, RecursionError):
             sentence = read_json(line)
-        except (ValueError, RecursionError):
-            sentence = None
         if not isinstance(sentence, dict):
             raise place.fault(
                 f"expected a JSON object with the key 'document', found {shown(line)}; write "
                 "one per sentence"
             )
-        try:
-            texts = {(role, name): text for role, name, text in _texts(sentence)}
-            cut = (key for key in texts if key[0] == "system" and is_truncated(sentence))
-            ids = _id(sentence, field), _segment_id(sentence)
-            row = cls(place.line, *ids, texts, frozenset(cut))
-        except InputError as fault:
-            raise place.fault(str(fault)) from None
+        texts = {(role, name): text for role, name, text in _texts(sentence, place)}
+        cut = (key for key in texts if key[0] == "system" and is_truncated(sentence))
+        ids = _id(sentence, field, place), _segment_id(sentence)
+        row = cls(place.line, *ids, texts, frozenset(cut))
         if sentence.get("is_bad_source") is True:
             place.note("bad-source")
         unread = [
@@ -160,21 +155,14 @@ class _Row:
             place.note("unread-text-key", names=unread)
         return row
 
-    @property
-    def systems(self) -> list[str]:
-        """Names of the systems that have a text here."""
-        return [name for role, name in self.texts if role == "system" and name]
-
     def paragraphs(self, place: Place) -> list[_Row]:
         """A row for each paragraph; InputError if the texts have different numbers of them."""
         parts: dict[tuple[Role, str], list[str]] = {}
         for key, text in self.texts.items():
             if text.strip():
-                paragraphs = _PARAGRAPH.split(text.strip())
-                marked = text.startswith("<p>")
-                if marked:
-                    paragraphs = [_MARK.sub(" ", part).strip() for part in paragraphs]
-                parts[key] = paragraphs
+                parts[key] = _PARAGRAPH.split(text.strip())
+                if text.startswith("<p>"):
+                    parts[key] = [_MARK.sub(" ", part).strip() for part in parts[key]]
         sizes = {f"{role} {name}".strip(): len(part) for (role, name), part in parts.items()}
         if len(set(sizes.values())) > 1:
             found_sizes = ", ".join(f"{size} in the {name}" for name, size in sizes.items())
@@ -198,16 +186,14 @@ def _columns(
     columns: dict[Role, dict[str, Lines]] = {}
     truncated = set[bytes]()
     for role, name in names:
-        column = columns.setdefault(role, {})[name] = [
-            None if text is None else text_of(text, role, Place(place.source, place.notices, line))
-            for row in rows
-            for text, line in [(row.texts.get((role, name)), row.line)]
-        ]
-        truncated |= {
-            text
-            for text, row in zip(column, rows, strict=True)
-            if text and (role, name) in row.truncated
-        }
+        column: list[bytes | None] = []
+        for row in rows:
+            place.line, value = row.line, row.texts.get((role, name))
+            text = None if value is None else text_of(value, role, place)
+            column.append(text)
+            if text and (role, name) in row.truncated:
+                truncated.add(text)
+        columns.setdefault(role, {})[name] = column
     return columns, frozenset(truncated)
 
 
@@ -219,11 +205,12 @@ def _of_systems(rows: list[_Row], place: Place) -> list[_Row]:
     joined: dict[tuple[bytes, str | None], _Row] = {}
     for row in rows:
         first = joined.setdefault((row.document, row.segment), row)
-        added = dict(row.texts.items() - first.texts.items())
+        added = {key: text for key, text in row.texts.items() if first.texts.get(key) != text}
         if row is first:
             continue
         if not added or any(key in first.texts or not key[1] for key in added):
-            names = {name for row in rows if len(row.systems) == 1 for name in row.systems}
+            named = ([name for r, name in row.texts if r == "system" and name] for row in rows)
+            names = {systems[0] for systems in named if len(systems) == 1}
             if len(names) > 1 and row.segment is None:
                 raise place.fault(
                     f"expected ids of segments in a file of {len(names)} systems, found none; give "
@@ -248,9 +235,10 @@ def _numbered(rows: list[_Row]) -> list[_Row]:
     is_repeated = len({row.document for row in rows}) < len(rows)
     if None in ids or is_repeated or any(row.segment for row in rows):
         return rows
-    pairs = zip(rows, ids, strict=True)
     return [
-        replace(row, document=match[1].encode(), segment=match[2]) for row, match in pairs if match
+        replace(row, document=match[1].encode(), segment=match[2])
+        for row, match in zip(rows, ids, strict=True)
+        if match
     ]
 
 
@@ -274,40 +262,39 @@ def _by_segment(rows: list[_Row], place: Place) -> list[_Row]:
         first.setdefault(row.document, n)
     if not all((row.segment or "").isdecimal() for row in rows):
         return rows
-    numbers = {(row.document, row.segment): int(row.segment or 0) for row in rows}
 
-    def by_document(row: _Row) -> tuple[int, int]:
-        return first[row.document], numbers[row.document, row.segment]
+    def number(row: _Row) -> int:
+        return int(row.segment or 0)
 
     runs = 1 + sum(a.document != b.document for a, b in pairwise(rows))
     if runs == len(first):
-        found_order = sorted(rows, key=by_document)
-    elif len(set(numbers.values())) == len(rows):  # numbered through all documents, as WMT24++
-        found_order = sorted(rows, key=lambda row: numbers[row.document, row.segment])
+        ordered = sorted(rows, key=lambda row: (first[row.document], number(row)))
+    elif len({*map(number, rows)}) == len(rows):  # numbered through all documents, as WMT24++
+        ordered = sorted(rows, key=number)
     else:
         return rows
-    if found_order != rows:
+    if ordered != rows:
         place.note("ordered-segments", line=rows[0].line)
-    return found_order
+    return ordered
 
 
-def _id(sentence: dict[str, Any], field: str | None) -> bytes:
+def _id(sentence: dict[str, Any], field: str | None, place: Place) -> bytes:
     """The document id of an object."""
     keys = DOCUMENT_KEYS if field is None else (field,)
     key = first_key(sentence, keys)
     if key is None:
-        raise InputError(
+        raise place.fault(
             f"expected the key {keys[0]!r}, found none; {similar(keys[0], sentence)}; choose it "
             "with --docs-field"
         )
     value = sentence[key]
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise InputError(
+        raise place.fault(
             f"expected a text or whole number as {key!r}, found {type(value).__name__}"
         )
     if isinstance(value, str) and ("\n" in value or "\0" in value):
-        raise InputError(f"expected one line as {key!r}, found a line end or NUL; remove it")
-    return encoded(str(value), key)
+        raise place.fault(f"expected one line as {key!r}, found a line end or NUL; remove it")
+    return encoded(str(value), key, place)
 
 
 def _segment_id(sentence: dict[str, Any]) -> str | None:
@@ -317,16 +304,16 @@ def _segment_id(sentence: dict[str, Any]) -> str | None:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
-def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
+def _texts(sentence: dict[str, Any], place: Place) -> Iterator[tuple[Role, str, str]]:
     """Role, name and text of those of an object."""
     system, of_lists = sentence.get("system"), False
     for role, keys in TEXT_KEYS.items():
-        values = (sentence.get(key) for key in keys if role is not None)
+        values = map(sentence.get, keys)
         value = next((member for member in values if isinstance(member, str | list)), None)
         # a list at `reference` may be several references, unless the source is one, too
         of_lists |= role == "source" and isinstance(value, list)
         text = value if role == "reference" and not of_lists else _joined(value)
-        if role is not None and isinstance(text, str):
+        if isinstance(text, str):
             yield role, system if role == "system" and isinstance(system, str) else "", text
     for key in (*_REFERENCES, *_BY_NAME):
         named = sentence.get(key)
@@ -340,7 +327,7 @@ def _texts(sentence: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
                 of_reference = key in _REFERENCES or name.lower().startswith("ref")
                 yield "reference" if of_reference else "system", name, text
             elif key in _REFERENCES and text is not None:
-                raise InputError(f"expected texts in {key!r}, found {type(text).__name__}")
+                raise place.fault(f"expected texts in {key!r}, found {type(text).__name__}")
 
 
 def _joined(value: object) -> object:

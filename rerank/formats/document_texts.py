@@ -39,7 +39,7 @@ from rerank.corpus.documents import (
     shown_id,
 )
 from rerank.errors import InputError, shown
-from rerank.formats.tokens import Place, bounded, chunks
+from rerank.formats.tokens import Place, bounded, chunks, first_line
 from rerank.notices import Notices
 
 _OF_XML: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of a text
@@ -83,9 +83,9 @@ class WmtXml:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the file begins as XML, and has a data set or declarations."""
-        first = next(line for line in head if line.strip())
         is_nist = any(map(_SGML.search, head)) and not any(b"<!ENTITY" in line for line in head)
-        return bool(_XML.match(first)) and not is_nist and any(map(_DATASET.search, head))
+        is_xml = _XML.match(first_line(head)) is not None
+        return is_xml and not is_nist and any(map(_DATASET.search, head))
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: DocumentFile
@@ -96,7 +96,8 @@ class WmtXml:
         from defusedxml.common import DefusedXmlException
         from defusedxml.ElementTree import DefusedXMLParser
 
-        target = _XmlTarget(source)
+        place = Place(source, notices)
+        target = _XmlTarget(place)
         # the declaration of a file may name another encoding, but its lines were read as UTF-8
         parser: Any = DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True)
         target.line_number = lambda: int(parser.parser.CurrentLineNumber)
@@ -107,18 +108,16 @@ class WmtXml:
                 line_end = b"\n"
             parser.close()
         except DefusedXmlException:
-            raise InputError(
+            raise place.fault(
                 "expected XML without declarations, found a document type or an entity; entities "
                 "are not allowed: remove the <!DOCTYPE …> and write the characters themselves",
-                source=source,
-                line=target.line_number(),
+                target.line_number(),
             ) from None
         except ParseError as fault:
             reason = re.sub(r": line \d+, column \d+", "", str(fault))
-            raise InputError(
+            raise place.fault(
                 f"expected valid XML, found a fault: {reason}; check the file with xmllint",
-                source=source,
-                line=min(fault.position[0], target.line_number()),
+                min(fault.position[0], target.line_number()),
             ) from None
         return target.builder.finish(notices)
 
@@ -126,10 +125,10 @@ class WmtXml:
 class _XmlTarget:
     """Receives the elements from the parser; `line_number` is set to where the parser is."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, place: Place) -> None:
         self.line_number: Callable[[], int] = lambda: 1
-        self.builder = EvaluationSetBuilder(source, sort_key=int)
-        self._source = source
+        self.builder = EvaluationSetBuilder(place.source, sort_key=int)
+        self._place = place
         self._depth, self._collection = 0, ""
         self._owners: dict[str, tuple[str, int]] = {}  # collection and line of each id
         self._document: str | None = None
@@ -200,11 +199,8 @@ class _XmlTarget:
         return name
 
     def _fault(self, expected: str, what: str, cure: str) -> InputError:
-        return InputError(
-            f"expected {expected}, found {what}; {cure}",
-            source=self._source,
-            line=self.line_number(),
-        )
+        message = f"expected {expected}, found {what}; {cure}"
+        return self._place.fault(message, self.line_number())
 
 
 class Sgml:

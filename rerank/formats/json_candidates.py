@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rerank.files.encoding import NUMBER
@@ -53,7 +52,7 @@ _STOPS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_re
 _CUT = re.compile(
     r"(?i)length|(?:model_|context_|max_?)(?:output_|new_|total_)?(?:length|tokens?|window).*|.*_exceeded"
 )
-NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
+_NO_TEXT = ("finishReason", "finish_reason", "role")  # keys of a candidate that may lack a text
 _SCORE_NAME = re.compile(
     r"(?i)score|prob|logp|nll|ppl|perplexity|comet|bleu|chrf|\bter\b|metric|qe$|reward|cost|loss"
 )
@@ -65,12 +64,12 @@ _SETTING = re.compile(
 class Taken(NamedTuple):
     """Candidates that are taken out of an object.
 
-    of: a list at a key, the object itself, or columns and the like; within: keys of the objects of
-    an answer that they lie in. An answer of a request that failed has no candidates, of nothing.
+    of: a list or columns, or the object itself; within: keys of the objects of an answer that they
+    lie in. An answer of a request that failed has no candidates, of nothing.
     """
 
     candidates: list[Any]
-    of: Literal["list", "object", "columns", "nothing"]
+    of: Literal["list", "object", "nothing"]
     within: tuple[str, ...] = ()
 
 
@@ -85,9 +84,9 @@ def taken_candidates(sentence: dict[str, Any]) -> Taken | None:
     details = sentence.get("details")
     if isinstance(details, dict) and isinstance(details.get("best_of_sequences"), list):
         others = details.pop("best_of_sequences")
-        return Taken([_of_candidate(sentence), *others], "columns")
+        return Taken([_of_candidate(sentence), *others], "list")
     if columns := _columns(sentence):
-        return Taken(columns, "columns")
+        return Taken(columns, "list")
     text = first_key(sentence, TEXT)
     if text is not None:
         value = sentence[text]
@@ -111,13 +110,11 @@ def is_list(sentence: dict[str, Any]) -> bool:
 
 def _columns(sentence: dict[str, Any]) -> list[dict[str, Any]]:
     """Candidates of columns of an object, `hyp_0`, `score_0`, `hyp_1`, …, which are removed."""
-    candidates: dict[int, dict[str, Any]] = {}
     keys = [(key, name) for key in sentence if (name := _COLUMN.fullmatch(key))]
     texts = [(int(n[2]), key) for key, n in keys if _OF_TEXT.fullmatch(n[1])]
     if len(texts) < 2 or not all(isinstance(sentence[key], str) for _, key in texts):
         return []
-    for number, key in sorted(texts):
-        candidates[number] = {"text": sentence.pop(key)}
+    candidates = {number: {"text": sentence.pop(key)} for number, key in sorted(texts)}
     for key, n in keys:
         if int(n[2]) in candidates and _is_number(plain_number(sentence.get(key))):
             candidates[int(n[2])][n[1]] = sentence.pop(key)
@@ -138,13 +135,13 @@ def _in_order(candidates: list[Any]) -> list[Any]:
     return sorted(candidates, key=lambda candidate: candidate["index"])
 
 
-def plain_text(value: Any) -> Any:
+def _plain_text(value: Any) -> Any:
     """The text of a candidate, of its parts or of its subwords; another value as it is."""
     if isinstance(value, dict):
         inner = first_key(value, ("parts", *TEXT))
         if inner is None:
             return "" if "role" in value else value
-        return "" if value[inner] is None else plain_text(value[inner])
+        return "" if value[inner] is None else _plain_text(value[inner])
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         if any("▁" in part for part in value):  # as SentencePiece decodes
             return "".join(value).replace("▁", " ").strip(" ")
@@ -152,18 +149,38 @@ def plain_text(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
         kinds = (None, "text", "output_text", "message")
         parts = [part for part in value if part.get("type") in kinds and not part.get("thought")]
-        return "".join(str(plain_text(part)) for part in parts)
+        return "".join(str(_plain_text(part)) for part in parts)
     return value
 
 
-def text_and_score(candidate: dict[str, Any]) -> tuple[Any, Any]:
-    """The text and the score of a candidate, whose keys are removed; None where there is none."""
-    key, of_score = first_key(candidate, TEXT), first_key(candidate, SCORE)
-    text = plain_text(candidate.pop(key)) if key is not None else None
-    if key is None and any(name in candidate for name in NO_TEXT):
-        text = ""
-    score = plain_number(candidate.pop(of_score)) if of_score else None
-    return text, _sum_of_tokens(candidate) if score is None else score
+def text_and_score(candidate: Any, beside: Any, place: Place) -> tuple[Any, Any]:
+    """Text and score of an object with a text, a text alone or with a number, or its subwords.
+
+    beside: the number that stands beside the candidate, None if none does. The keys of an object
+    are removed.
+    """
+    if isinstance(candidate, dict):
+        key, of_score = first_key(candidate, TEXT), first_key(candidate, SCORE)
+        if key is None and first_key(candidate, _NO_TEXT) is None:
+            raise place.fault(
+                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
+                "this key"
+            )
+        text = "" if key is None else _plain_text(candidate.pop(key))
+        score = plain_number(candidate.pop(of_score)) if of_score else None
+        score = _sum_of_tokens(candidate) if score is None else score
+        return text, score if beside is None else beside
+    if isinstance(candidate, list) and len(candidate) == 2:
+        first, second = candidate
+        if not isinstance(second, str):
+            return first, second
+        if isinstance(first, float | int):
+            return second, first
+    if isinstance(candidate, list):
+        place.note("joined-words")
+    elif not isinstance(candidate, str):
+        raise place.fault(f"expected a candidate with a text, found {candidate!r:.60}")
+    return _plain_text(candidate), beside
 
 
 def is_truncated(answer: Mapping[str, Any]) -> bool:
@@ -221,45 +238,39 @@ def _members(value: Mapping[str, Any], depth: int = 8) -> Iterator[Any]:
 # What is not read
 
 
-@dataclass(slots=True)
 class Unread:
-    """Keys of a list that are not read, but look like scores, texts or references.
+    """Keys of a list that are not read, but look like scores, texts or references."""
 
-    keys: by the name of their warning, with the line where each is first.
-    """
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._lines: dict[str, dict[str, int]] = {}  # by warning and key, the first line
 
-    keys: dict[str, dict[str, int]] = field(default_factory=dict)
+    def note(self, name: str, key: str) -> None:
+        """Note a key of the current line for a warning of this name."""
+        self._lines.setdefault(name, {}).setdefault(key, self._place.line)
 
-    def note(self, name: str, key: str, line: int) -> None:
-        """Note a key for a warning of this name."""
-        self.keys.setdefault(name, {}).setdefault(key, line)
-
-    def note_sentence(
-        self, sentence: Mapping[str, Any], n: int, line: int, features: Collection[str]
-    ) -> None:
+    def note_sentence(self, sentence: Mapping[str, Any], n: int, features: Collection[str]) -> None:
         """Note those of a sentence of n candidates with these features."""
         for key, value in sentence.items():
             if key in features:
                 continue
             if key in REFERENCE and isinstance(value, str | list):
-                self.note("unread-reference", key, line)
+                self.note("unread-reference", key)
                 continue
             for each in _members(value) if isinstance(value, dict) else [value]:
                 if isinstance(each, list) and len(each) == n > 1:
                     if all(_is_number(plain_number(v)) for v in each):
-                        self.note("unread-numbers", key, line)
+                        self.note("unread-numbers", key)
                     elif each is value and all(isinstance(v, str) for v in each):
-                        self.note("unread-texts", key, line)
+                        self.note("unread-texts", key)
 
-    def note_candidate(
-        self, candidate: Mapping[str, Any], line: int, features: Collection[str]
-    ) -> None:
+    def note_candidate(self, candidate: Mapping[str, Any], features: Collection[str]) -> None:
         """Note those of a candidate with these features."""
         for key, value in candidate.items():
             if key in features or (isinstance(value, dict) and all(n in features for n in value)):
                 continue
             if key in TEXT and isinstance(value, str):
-                self.note("unread-texts", key, line)
+                self.note("unread-texts", key)
                 continue
             values: Sequence[Any] = [value]
             if isinstance(value, dict):
@@ -270,10 +281,9 @@ class Unread:
             if numbers and all(map(_is_number, numbers)) and not _SETTING.search(key):
                 fraction = any(number < 0 or number % 1 != 0 for number in numbers)
                 if fraction or _SCORE_NAME.search(key):
-                    self.note("unread-number", key, line)
+                    self.note("unread-number", key)
 
-    def warn(self, place: Place) -> None:
+    def warn(self) -> None:
         """Add a warning of each kind."""
-        for name, lines in self.keys.items():
-            first = min(lines.values())
-            place.notices.add(name, source=place.source, line=first, names=[*lines])
+        for name, lines in self._lines.items():
+            self._place.note(name, line=min(lines.values()), names=[*lines])

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain, groupby, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -58,9 +58,6 @@ _SAMPLES = (  # parts of ids that may name a sample
 )
 _ALIKE = 0.3  # trigrams that texts share: 0.48 to 0.86 of translations, 0.04 to 0.12 of neighbours
 _MOST_PAIRS = 1000
-
-Group: TypeAlias = tuple[Any, str]
-"""Document of an id, and the text before its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,29 +152,27 @@ def _head(line: bytes) -> dict[str, Any] | None:
     """Ids, document, and digests of texts that are compared; None for an object with a fault."""
     try:
         try:
-            raw = _OBJECT.decode(line)
+            raw = {key: bytes(value) for key, value in _OBJECT.decode(line).items()}
         except (msgspec.MsgspecError, RecursionError):
-            plain = read_object(line)
-            raw = {key: msgspec.Raw(json.dumps(value).encode()) for key, value in plain.items()}
+            raw = {key: json.dumps(value).encode() for key, value in read_object(line).items()}
         row: dict[str, Any] = {}
         answer = not raw.keys().isdisjoint(_ANSWER)
-        several = any(key in CANDIDATES and _begins(raw[key], b"[") for key in raw)
+        several = any(key in CANDIDATES and raw[key].startswith(b"[") for key in raw)
         for key, value in raw.items():
             kind = _kind(key)
             if kind == "id":
                 if not (answer and key == "id"):
-                    row[key] = json.loads(bytes(value))
+                    row[key] = json.loads(value)
             elif kind == "document":
-                content = json.loads(bytes(value))
+                content = json.loads(value)
                 row[key] = content if content is None else str(content)
             elif kind == "text":
-                row[key] = hash(str(json.loads(bytes(value))))
-            elif _begins(value, b"{"):
-                inner = _OBJECT.decode(value) if kind else {}
-                names = (name for name in inner if _may_be_name(name, inner[name]))
-                row |= {f"{key}\0{name}": hash(bytes(inner[name])) for name in names}
-            elif _may_be_name(key, value) or (several and kind and _begins(value, b'"')):
-                row[key] = hash(bytes(value))
+                row[key] = hash(str(json.loads(value)))
+            elif value.startswith(b"{"):
+                inner = [(n, bytes(v)) for n, v in _OBJECT.decode(value).items()] if kind else []
+                row |= {f"{key}\0{n}": hash(v) for n, v in inner if _may_be_name(n, v)}
+            elif _may_be_name(key, value) or (several and kind and value.startswith(b'"')):
+                row[key] = hash(value)
     except (InputError, msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return row
@@ -197,14 +192,9 @@ def _kind(key: str) -> str:
     return "like a document" if _LIKE_DOCUMENT.search(key) else "other"
 
 
-def _begins(value: msgspec.Raw, mark: bytes) -> bool:
-    """Whether a JSON value is a list, an object or a text, as its mark says."""
-    return memoryview(value)[:1] == mark
-
-
-def _may_be_name(key: str, value: msgspec.Raw) -> bool:
-    """Whether a value seems to be the name, or the number, of a document."""
-    scalar = _begins(value, b'"') or memoryview(value).tobytes().isdigit()
+def _may_be_name(key: str, value: bytes) -> bool:
+    """Whether a JSON value seems to be the name, or the number, of a document."""
+    scalar = value.startswith(b'"') or value.isdigit()
     return scalar and _kind(key) in ("document", "like a document")
 
 
@@ -258,7 +248,7 @@ def _numbers(
             sentences[n] = fault
     ids = {n: entry for n, entry in read.items() if isinstance(entry, _Id)}
     several = any(entry.prefix for entry in ids.values())
-    groups: dict[Group, dict[int, int]] = {}  # numbers by row
+    groups: dict[tuple[Any, str], dict[int, int]] = {}  # document and prefix: numbers by row
     for n, entry in ids.items():
         if entry.prefix is None and several and entry.number is not None:
             sentences[n] = entry.number  # beside texts, numbers count through the file

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Annotated, Any, TypeAlias
 
@@ -34,7 +34,6 @@ from rerank.files.encoding import LARGEST
 from rerank.formats.json_candidates import (
     CANDIDATES,
     DOCUMENT,
-    NO_TEXT,
     SCORE,
     SCORES,
     SOURCE,
@@ -43,7 +42,6 @@ from rerank.formats.json_candidates import (
     is_list,
     is_truncated,
     plain_number,
-    plain_text,
     taken_candidates,
     text_and_score,
 )
@@ -91,10 +89,9 @@ class JsonLines(CollectedFormat):
 
         Plain lines and objects on several lines are none.
         """
-        head = [*_objects(head)]
-        first = next(line for line in head if line.strip())
-        objects = (first_object([line]) for line in head if line.strip())
-        return bool(first_object([first])) and any(map(is_list, filter(None, objects)))
+        objects = (first_object([line]) for line in _objects(head) if line.strip())
+        first = next(objects)
+        return bool(first) and any(map(is_list, filter(None, chain([first], objects))))
 
     def prepared(self, lines: Iterable[bytes], *, source: str) -> JsonLines:
         """The format with the sentence of each object of the file."""
@@ -114,7 +111,7 @@ class JsonLines(CollectedFormat):
     def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the candidates of one line after the other."""
         layout: _Layout | None = None
-        unread, ids = Unread(), self._ids
+        unread, ids = Unread(builder), self._ids
         texts = list[bytes | None]()  # of the first objects
         for place, line in enumerate(builder.filled(_objects(lines))):
             before = len(builder)
@@ -127,11 +124,11 @@ class JsonLines(CollectedFormat):
             if place < min(len(ids.texts), _COMPARED):
                 texts.append(builder.latest if len(builder) > before else None)
             yield
-        for key in ids.unread:
-            unread.note("further-id", key, 1)
+        unread.warn()
+        if ids.unread:
+            builder.note("further-id", line=1, names=ids.unread)
         if ids.key and are_samples(ids.texts[: len(texts)], texts):
-            unread.note("sample-in-id", ids.key, 1)
-        unread.warn(builder)
+            builder.note("sample-in-id", line=1, names=[ids.key])
 
     def _add(
         self, builder: RowBuilder, sentence: dict[str, Any], place: int, unread: Unread
@@ -163,7 +160,7 @@ class JsonLines(CollectedFormat):
             cut = truncated and len(candidates) == 1
             _add_candidate(builder, number, candidate, score, head, unread, truncated=cut)
             head = {}
-        unread.note_sentence(sentence, len(candidates), builder.line, builder.names or ())
+        unread.note_sentence(sentence, len(candidates), builder.names or ())
         in_batch = not {*taken.within[:1]}.isdisjoint(_OF_BATCH)
         if taken.of == "nothing":
             builder.note("failed-answer")
@@ -185,8 +182,7 @@ class JsonLines(CollectedFormat):
             except InputError as fault:
                 place.refuse(fault)
                 continue
-            document, text = side_of(sentence, SOURCE, place)
-            yield number, document, text
+            yield number, *side_of(sentence, SOURCE, place)
         numbers = {*ids.numbers}
         for name, span in ids.documents:
             for number in span:
@@ -221,15 +217,10 @@ class JsonLines(CollectedFormat):
                 if totals is not None:
                     candidate["score"] = float(totals[row])
                 numbers = iter(kbest.dense[row].tolist())
-                features: dict[str, Any] = {
-                    label.name: next(numbers)
-                    if label.width == 1
-                    else [next(numbers) for _ in range(label.width)]
-                    for label in kbest.labels
-                }
-                candidate["features"] = features | dict(
-                    zip(names, values[row].tolist(), strict=True)
-                )
+                blocks = ((label.name, [*islice(numbers, label.width)]) for label in kbest.labels)
+                features = {name: block if block[1:] else block[0] for name, block in blocks}
+                features |= zip(names, values[row].tolist(), strict=True)
+                candidate["features"] = features
                 if sparse := kbest.sparse.row(row):
                     candidate["sparse"] = sparse
                 candidates.append(candidate | others)
@@ -308,7 +299,7 @@ class _Layout:
                 and has_all(line, strings + 1 + n * (self.keys + 1), keys + 1 + n * self.keys)
             ):
                 _without_number(head)
-                unread.note_sentence(head, n, builder.line, builder.names or ())
+                unread.note_sentence(head, n, builder.names or ())
                 encoded = [text.encode().strip(b" \t") for text in texts]
                 kept = _written([head, {}]) if head else b""
                 builder.extend(sentence, encoded, dense, totals, kept)
@@ -375,7 +366,7 @@ def _add_candidate(
     """Add a candidate; score: the number that stands beside it, if one does."""
     others: dict[str, Any] = candidate if isinstance(candidate, dict) else {}
     truncated = truncated or is_truncated(others)
-    text, score = _text_and_score(builder, candidate, score)
+    text, score = text_and_score(candidate, score, builder)
     features, sparse = others.pop("features", None), others.pop("sparse", None)
     for name, value in (("features", features), ("sparse", sparse)):
         if value is not None and not isinstance(value, dict):
@@ -390,7 +381,7 @@ def _add_candidate(
         features = {} if score is None else {"score": score}
     if isinstance(score, list | dict):
         features, score = score if isinstance(score, dict) else {"score": score}, None
-    unread.note_candidate(others, builder.line, features)
+    unread.note_candidate(others, features)
     try:
         kept = _written([head, others]) if head or others else b""
     except RerankError:  # numbers of JSON that was read are finite
@@ -410,32 +401,6 @@ def _add_candidate(
         kept=kept,
         truncated=truncated,
     )
-
-
-def _text_and_score(builder: RowBuilder, candidate: Any, score: Any) -> tuple[Any, Any]:
-    """Text and score of an object with a text, a text alone or with a number, or its subwords.
-
-    score: the number that stands beside the candidate, if one does.
-    """
-    if isinstance(candidate, dict):
-        if first_key(candidate, (*TEXT, *NO_TEXT)) is None:
-            raise builder.fault(
-                f"expected a candidate's key 'text', found {candidate!r:.60}; write its text at "
-                "this key"
-            )
-        text, inside = text_and_score(candidate)
-        return text, inside if score is None else score
-    if isinstance(candidate, list) and len(candidate) == 2:
-        first, second = candidate
-        if not isinstance(second, str):
-            return first, second
-        if isinstance(first, float | int):
-            return second, first
-    if isinstance(candidate, list):
-        builder.note("joined-words")
-    elif not isinstance(candidate, str):
-        raise builder.fault(f"expected a candidate with a text, found {candidate!r:.60}")
-    return plain_text(candidate), score
 
 
 def _values(builder: RowBuilder, features: Mapping[str, Any]) -> list[float]:
@@ -459,14 +424,17 @@ def _checked(ids: SentenceIds, n: int, place: Place) -> int:
 
 def side_of(
     sentence: Mapping[str, Any], sources: Sequence[str], place: Place
-) -> Iterator[bytes | None]:
+) -> tuple[bytes | None, bytes | None]:
     """The document of a sentence, and its source at the first of some keys; None for neither."""
-    for what, keys in (("the document", DOCUMENT), ("the source", sources)):
-        value = sentence.get(first_key(sentence, keys) or "")
-        if first_key(sentence, keys) is None or value == []:  # an answer may leave out its prompt
-            yield None
-        else:
-            yield text_of(str(value) if type(value) is int else value, what, place)
+
+    def text_at(keys: Sequence[str], what: str) -> bytes | None:
+        key = first_key(sentence, keys)
+        if key is None or sentence[key] == []:  # an answer may leave out its prompt
+            return None
+        value = sentence[key]
+        return text_of(str(value) if type(value) is int else value, what, place)
+
+    return text_at(DOCUMENT, "the document"), text_at(sources, "the source")
 
 
 def _written(content: object) -> bytes:

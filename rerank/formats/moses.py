@@ -184,7 +184,7 @@ class Moses:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line that is not blank has three columns or more."""
-        return next(line for line in head if line.strip()).count(grammar.SEPARATOR) >= 2
+        return tokens.first_line(head).count(grammar.SEPARATOR) >= 2
 
     @staticmethod
     def read(

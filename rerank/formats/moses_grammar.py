@@ -28,7 +28,7 @@ from rerank.corpus.columns import Label
 from rerank.corpus.kbest import MAX_ID
 from rerank.errors import InputError, shown
 from rerank.files.encoding import NUMBER
-from rerank.formats.tokens import Number, number
+from rerank.formats.tokens import Number
 
 SEPARATOR = b"|||"
 WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
@@ -203,7 +203,7 @@ def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict
     return dense, sparse
 
 
-def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
+def parse(line: bytes, layout: Layout, number: Number) -> ParsedLine:
     """A line of a list of the given layout; `InputError` if it has another. O(bytes)."""
     fields = line.split(SEPARATOR)
     column = _feature_column(fields, layout)

@@ -61,7 +61,7 @@ def scale_line(name: str, scale: float | None) -> str:
     return f"# {name}: {json.dumps(scale)}"
 
 
-def read_scale(lines: Sequence[bytes], name: str = "alpha", *, source: str = "") -> float | None:
+def read_scale(lines: Sequence[bytes], place: Place, name: str = "alpha") -> float | None:
     """The number of the comment `# alpha: v`; None if there is none, or if it is `null`.
 
     name: another word than alpha. InputError for a second such comment, and for a number that is
@@ -69,16 +69,12 @@ def read_scale(lines: Sequence[bytes], name: str = "alpha", *, source: str = "")
     """
     places = _scales(lines, name)
     if len(places) > 1:
-        raise InputError(
-            f"expected one comment '# {name}: …', found two", source=source, line=places[1] + 1
-        )
+        raise place.fault(f"expected one comment '# {name}: …', found two", places[1] + 1)
     token = lines[places[0]].split()[-1] if places else b"null"
     if token == b"null":
         return None
     if not 0 < float(token) <= LARGEST:
-        raise InputError(
-            f"expected {name} above 0, found {shown(token)}", source=source, line=places[0] + 1
-        )
+        raise place.fault(f"expected {name} above 0, found {shown(token)}", places[0] + 1)
     return float(token)
 
 
@@ -134,7 +130,7 @@ def read_ini(
             "expected weights, as JSON or as lines 'Name= w w' of a section [weight], found none",
             source=source,
         )
-    alpha = read_scale(lines, source=source)
+    alpha = read_scale(lines, place)
     return {name: tuple(values) for name, values in dense.items()}, sparse, alpha
 
 
@@ -229,10 +225,11 @@ def merged(
     the section. A feature that the section lacks is appended to it, with a notice. InputError if
     there is no section `[weight]`, or if a label has another number of values.
     """
-    read_scale(lines, source=source)  # refuses two of them
+    place = Place(source, notices, 0)
+    read_scale(lines, place)  # refuses two of them
     inside = [n for n, (_, section) in enumerate(_sectioned(lines)) if section == b"weight"]
     if not inside:
-        raise InputError("expected a section [weight] to write into, found none", source=source)
+        raise place.fault("expected a section [weight] to write into, found none")
     places: dict[str, list[int]] = {}
     for n in inside[1:]:
         label = _parts(lines[n])[0].strip().removesuffix(b"=").rstrip()
@@ -245,11 +242,10 @@ def merged(
             continue
         width = sum(len(_parts(lines[n])[1].split()) for n in places[name])
         if width != len(numbers):
-            raise InputError(
+            raise place.fault(
                 f"expected {len(numbers)} weights of {name} as tuned, found {width}; "
                 "is it the ini of this system?",
-                source=source,
-                line=places[name][0] + 1,
+                places[name][0] + 1,
             )
         tokens = iter(line.split()[1:])
         for n in places[name]:
@@ -257,7 +253,7 @@ def merged(
     end = 1 + max(n for n in inside if n == inside[0] or lines[n].strip())
     new[end:end] = appended.values()
     if appended:
-        notices.add("appended-weight", source=source, names=list(appended))
+        place.note("appended-weight", names=list(appended))
     comment, scales = scale_line("alpha", alpha).encode(), _scales(new)
     if scales:
         new[scales[0]] = comment

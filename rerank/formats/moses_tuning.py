@@ -72,10 +72,7 @@ def feature_blocks(
         if len(header) != width:
             raise reader.fault(f"expected {width} names of features, found {len(header)}")
         if not names:
-            try:
-                names, labels = header, labels_of(header)
-            except InputError as fault:
-                raise reader.fault(str(fault)) from None
+            names, labels = header, _labels_of(header, reader)
         elif header != names:
             pairs = enumerate(zip_longest(names, header), 1)
             place, (ours, theirs) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
@@ -122,7 +119,7 @@ def _shown(name: bytes | None) -> str:
     return "no more" if name is None else shown(name)
 
 
-def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
+def _labels_of(names: Sequence[bytes], place: Place) -> tuple[Label, ...]:
     """Labels of the columns that extractor calls `LM0_0 TM0_0 TM0_1`: LM0, and TM0 of two values.
 
     `_0 _1`, from lists without labels, are F0 and F1, as in the lists. A name without a number is
@@ -136,12 +133,12 @@ def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
             if not name:
                 name, number = f"F{number}", "0"
         if int(number) != counts[name]:
-            raise InputError(
+            raise place.fault(
                 f"expected {name}_{counts[name]} among the names of the features, found "
                 f"{shown(column)}; names are LM0_0 TM0_0 TM0_1, as extractor writes them"
             )
         if counts[name] and next(reversed(counts)) != name:
-            raise InputError(
+            raise place.fault(
                 f"expected the values of {name} side by side, found other names before "
                 f"{shown(column)}"
             )

@@ -34,7 +34,7 @@ from rerank.files.encoding import NUMBER
 from rerank.formats.moses_grammar import SEPARATOR, is_numeric
 from rerank.formats.plain_texts import structure
 from rerank.formats.row_builder import ReadOnlyFormat, RowBuilder
-from rerank.formats.tokens import HEAD, numbers_cure
+from rerank.formats.tokens import HEAD, first_line, numbers_cure
 
 Oddity: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a warning, and the values of its fields."""
@@ -216,7 +216,6 @@ class Flat(ReadOnlyFormat):
     def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file; InputError for another number of scores."""
         scores = None if self.scores is None else iter(self.scores)
-        names: tuple[str, ...] = ()
         number = 0
         columns, lines = _started(builder, lines, several=False, k=self.k)
         for line in builder.numbered(lines):
@@ -241,9 +240,7 @@ class Flat(ReadOnlyFormat):
             if not text.strip() and not values:
                 builder.note("padding")
                 continue
-            if len(names) != len(values):
-                names = _names(values)
-            builder.add((number - 1) // self.k, text, names, values)
+            builder.add_unlabelled((number - 1) // self.k, text, values)
             yield
         if scores is not None and next(scores, None) is not None:
             raise self._unequal(number, f"more in {self.scores_name}")
@@ -310,7 +307,7 @@ class Tabs(ReadOnlyFormat):
                 builder.note("number-as-hypothesis", count=numeric)
             for text, numbers in filled or [(b"", [])]:
                 values = [builder.number(token, "a score") for token in numbers]
-                builder.add(builder.line - 1, text, _names(values), values)
+                builder.add_unlabelled(builder.line - 1, text, values)
             yield
 
 
@@ -399,11 +396,6 @@ def _has_column_of_numbers(lines: Iterable[bytes]) -> bool:
     return all(row[-1] for row in rows) or any(map(all, zip(*rows, strict=False)))
 
 
-def _names(values: Sequence[float]) -> tuple[str, ...]:
-    """Names of features without labels."""
-    return tuple(f"F{i}" for i in range(len(values)))
-
-
 class MbrNmt(ReadOnlyFormat):
     """The format of mbr-nmt's candidates."""
 
@@ -414,7 +406,7 @@ class MbrNmt(ReadOnlyFormat):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line that is not blank is a number of candidates."""
-        return _COUNT.fullmatch(next(line for line in head if line.strip()).strip()) is not None
+        return _COUNT.fullmatch(first_line(head)) is not None
 
     def added(self, builder: RowBuilder, lines: Iterable[bytes]) -> Iterator[None]:
         """Add the hypotheses of a file."""
@@ -424,14 +416,15 @@ class MbrNmt(ReadOnlyFormat):
             if left:
                 text, numbers = next(columns.hypotheses(line), (b"", []))
                 values = [builder.number(token, "a score") for token in numbers]
-                builder.add(sentence, text, _names(values), values)
+                builder.add_unlabelled(sentence, text, values)
                 left -= 1
                 yield
                 continue
             count = _COUNT.fullmatch(line.strip())
             if count is None:
-                what = f"NC=n before the next candidates, found {shown(line)}"
-                raise builder.fault(f"expected {what}")
+                raise builder.fault(
+                    f"expected NC=n before the next candidates, found {shown(line)}"
+                )
             sentence, left = sentence + 1, int(count[1])
         if left:
             raise builder.fault(f"expected {left} more candidates of the last sentence, found none")

@@ -18,22 +18,20 @@ from typing import Any, Literal, TypeAlias
 
 from rerank.corpus.documents import Role
 from rerank.corpus.text_profile import MANY, MOST_LINES, SUBWORDS, TextProfile
-from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import Place, chunks, read_json
-from rerank.notices import NAMED, Notices
+from rerank.formats.tokens import Place, chunks, first_line, read_json
+from rerank.notices import Notices, listed
 
 HEAD_LINES = 2000  # from which a format is recognised
 _HEAD_BYTES = 1 << 20
-TEXT_KEYS: dict[Role | None, tuple[str, ...]] = {  # of texts in JSON and tables
+TEXT_KEYS: dict[Role, tuple[str, ...]] = {  # of texts in JSON and tables
     "source": ("source", "src", "src_text", "source_text"),
     "reference": ("reference", "ref", "target", "tgt", "ref_text", "tgt_text"),
     "system": ("hypothesis", "hyp", "mt", "translation", "output", "prediction", "mt_text"),
-    None: ("text", "content", "sentence", "document"),
 }
 DOCUMENT_KEYS = ("document", "doc_id", "docid", "doc", "document_id")
-_HEADS = {"id", "domain", *(key for keys in TEXT_KEYS.values() for key in keys)}
+_HEADS = {"id", "domain", "text", "content", "sentence", "document"}.union(*TEXT_KEYS.values())
 _XML = re.compile(
     rb"\s*<(?:\?xml|!DOCTYPE|!--|(?:tmx|tuv?|xliff|trans-unit|seg|dataset|mteval|srcset|refset|"
     rb"tstset)\b)",
@@ -124,7 +122,7 @@ def _json_cure(head: Sequence[bytes], role: Role | None) -> str:
     """How the texts of JSON lines are written or, of a translation, read; empty for other files."""
     values: list[object] = []
     with suppress(ValueError, RecursionError):
-        values = [read_json(next(filter(bytes.strip, head), b""))]
+        values = [read_json(first_line(head))]
     if role is not None and values:
         return (
             ", or give JSON lines with the key document, its id, beside source, reference, "
@@ -202,11 +200,6 @@ class _Lines:
         self.first, self.count = self.first or line, self.count + 1
         self.names |= dict.fromkeys(names)
 
-    def named(self) -> str:
-        """The first names."""
-        shown = list(self.names)
-        return ", ".join(shown[:NAMED] + ["…"] * (len(shown) > NAMED))
-
 
 class RunningText:
     """A text as it is read: `lines` yields its lines and then reports what is no sentence.
@@ -229,23 +222,22 @@ class RunningText:
 
         For n-grams also for characters that part words in ARPA files.
         """
-        before = b""
-        for number, line in enumerate(text_lines(self._path, notices), 1):
+        before, place = b"", Place(self.source, notices)
+        for place.line, line in enumerate(text_lines(self._path, notices), 1):
             self._filled += not line.isspace() and line != b""
             unusual = False
             if line[:1] in b"#=-" and self.documents != "equals" and _MARKDOWN.fullmatch(line):
                 # of text in tokens also `# 3 million`; a heading is the first line of a paragraph
                 if line[:1] != b"#" or not before.strip():
-                    self._seen["markdown"].add(number)
+                    self._seen["markdown"].add(place.line)
             elif b"<" in line or b"\t" in line or b"[" in line or b"_" in line or b"\r" in line:
-                unusual = self._look(line, number)
+                unusual = self._look(line, place)
             if not unusual and self.profile.lines < MOST_LINES:
                 self.profile.add([line])
             before = line
             yield line
         for kind, seen, values in self._reported():
-            n, first = seen.count, seen.first
-            notices.add(kind, source=self.source, line=first, count=n, **values)
+            place.note(kind, line=seen.first, count=seen.count, **values)
 
     def check_documents(self, n_documents: int, of_one_sentence: int, notices: Notices) -> None:
         """A notice if most documents have one sentence, as if a blank line parted sentences."""
@@ -259,42 +251,38 @@ class RunningText:
                 count = self.profile.counts["mark", name]
                 notices.add("pieces-in-text", source=self.source, count=count, what=name, cure=cure)
 
-    def _look(self, line: bytes, number: int) -> bool:
+    def _look(self, line: bytes, place: Place) -> bool:
         """Whether something is unusual in a line; it is counted."""
         if line.isspace():
             return True
         if (b"\t" in line or b"\r" in line) and self._use == "n-grams":
-            raise InputError(
+            raise place.fault(
                 "expected words between spaces, found a TAB or a carriage return, which ARPA "
-                "files cannot have in words; write spaces",
-                source=self.source,
-                line=number,
+                "files cannot have in words; write spaces"
             )
         if b"\t" in line:
-            self._seen["tab"].add(number, str(line.count(b"\t")))
+            self._seen["tab"].add(place.line, str(line.count(b"\t")))
         tag = _TAG.fullmatch(line)
         if tag and not _UNKNOWN.fullmatch(line.strip()):
             if self.documents != "paragraphs" or line.strip() != PARAGRAPH:
                 name = (tag[1] or tag[2]).decode()
                 self._parts |= name[0] == "|" or name.lower() in _PARTS
-                self._seen["mark-up"].add(number, f"<{name}>")
+                self._seen["mark-up"].add(place.line, f"<{name}>")
         elif ends := _ENDS.search(line):
-            raise InputError(
+            raise place.fault(
                 f"expected words, found {ends[0].decode()}, a mark of the ends of sentences, "
-                "which language models set themselves; remove it",
-                source=self.source,
-                line=number,
+                "which language models set themselves; remove it"
             )
         elif inner := _INNER.findall(line):
-            self._seen["mark-up"].add(number, *(f"<{name.decode()}>" for name in inner))
+            self._seen["mark-up"].add(place.line, *(f"<{name.decode()}>" for name in inner))
         elif element := _ELEMENT.fullmatch(line):
-            self._seen["mark-up"].add(number, f"<{element[1].decode()}>")
+            self._seen["mark-up"].add(place.line, f"<{element[1].decode()}>")
         else:
             if marks := _MARKS.findall(line):
-                self._seen["mark"].add(number, *map(bytes.decode, marks))
+                self._seen["mark"].add(place.line, *map(bytes.decode, marks))
                 self._inside |= _INSIDE.search(line) is not None
             if unknown := [word for word in _UNKNOWN.findall(line) if word != self._unknown]:
-                self._seen["unknown"].add(number, *map(bytes.decode, unknown))
+                self._seen["unknown"].add(place.line, *map(bytes.decode, unknown))
             return bool(marks or b"\t" in line)
         return True
 
@@ -302,14 +290,14 @@ class RunningText:
         """The name of each warning, where its lines are, and the values of its fields."""
         if (markup := self._seen["mark-up"]).count:
             cure = f"remove it{', with a blank line between documents' * self._parts}"
-            yield "markup-in-text", markup, {"marks": markup.named(), "cure": cure}
+            yield "markup-in-text", markup, {"marks": listed(markup.names), "cure": cure}
         if (mark := self._seen["mark"]).count:
             cure = "write line ends" if self._inside else "remove it"
-            yield "mark-in-text", mark, {"marks": mark.named(), "cure": cure}
+            yield "mark-in-text", mark, {"marks": listed(mark.names), "cure": cure}
         if (headings := self._seen["markdown"]).count:
             yield "markdown-in-text", headings, {}
         unknown = self._seen["unknown"]
-        marks = unknown.named()
+        marks = listed(unknown.names)
         if self._use == "n-grams" and {"<unk>", UNKNOWN_FORM.decode()} & unknown.names.keys():
             yield "unknown-word-counted", unknown, {"marks": marks}
         others = [name for name in unknown.names if name != "<unk>"]

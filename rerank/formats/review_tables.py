@@ -29,7 +29,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import is_pipe
 from rerank.files.paths import FilePath, display
 from rerank.files.signature import comment
-from rerank.formats.tokens import bounded
+from rerank.formats.tokens import Place, bounded
 from rerank.notices import Notices
 
 PLACE = ("line", "document", "segment")
@@ -346,10 +346,8 @@ def read_workbook(path: FilePath, notices: Notices) -> EvaluationSet:
 def _workbook_rows(rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
     """Number and values of each row."""
     for number, row in enumerate(rows, 1):
-        yield (
-            number,
-            [_FORMULA if cell.data_type == "f" else _unescaped(cell.value) for cell in row],
-        )
+        values = [_FORMULA if cell.data_type == "f" else _unescaped(cell.value) for cell in row]
+        yield number, values
 
 
 def _is_comment(line: bytes) -> bool:
@@ -369,15 +367,11 @@ def _text_rows(lines: Iterable[bytes]) -> Iterator[Row]:
         yield from ((skipped + reader.line_num - 1, row) for row in reader)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads rows under headings; source: name of the file in messages.
+class _Reader(Place):
+    """Reads rows under headings, of which the current one is the place of a fault.
 
     A `final` that was emptied is no text; how many rows were edited is a notice.
     """
-
-    source: str
-    notices: Notices
 
     def evaluation_set(self, rows: Iterator[Row]) -> EvaluationSet:
         """Documents in the order of their lines, and the texts of their sentences.
@@ -385,28 +379,29 @@ class _Reader:
         InputError for a row without its place, or that is there twice; for a cell of a text that
         is none; for a document that lacks a segment. Columns for people are not read.
         """
-        columns, names = self._columns(*next(rows, (1, [])))
+        self.line, header = next(rows, (1, []))
+        columns, names = self._columns(header)
         lines: dict[tuple[str, int], int] = {}
         texts: dict[tuple[str, int], list[bytes | None]] = {}
         edited = 0
-        for number, values in rows:
+        for self.line, values in rows:
             cells = [values[n] if n < len(values) else None for n in columns.values()]
             if all(cell in (None, "") for cell in cells):
                 continue
             row = dict(zip(columns, cells, strict=True))
-            document = self._text(row, "document", number).decode()
-            place = document, self._number(row, "segment", number)
+            document = self._text(row, "document").decode()
+            place = document, self._number(row, "segment")
             if not document:
-                what = "text as document, found ''"
-                raise self._fault(what, "leave these columns as they are", number)
+                raise self._fault("text as document, found ''", "leave these columns as they are")
             if place in lines:
                 what = f"segment {place[1]} of document {shown_id(place[0])} once, found it again"
-                raise self._fault(what, "remove one of the rows", number)
-            lines[place] = self._number(row, "line", number) - 1
-            of_row = {heading: self._text(row, heading, number) for heading in names}
+                raise self._fault(what, "remove one of the rows")
+            lines[place] = self._number(row, "line") - 1
+            of_row = {heading: self._text(row, heading) for heading in names}
             edited += of_row[FINAL] != of_row[TEXT]
             emptied = bool(of_row[TEXT]) and not of_row[FINAL]
             texts[place] = [None if h == FINAL and emptied else t for h, t in of_row.items()]
+        self.line = 0
         documents, places = self._documents(lines)
         of_columns = zip(*(texts[place] for place in places), strict=True)
         by_role: dict[Role, dict[str, Lines]] = {}
@@ -418,20 +413,20 @@ class _Reader:
         return EvaluationSet(self.source, documents, by_role)
 
     def _columns(
-        self, number: int, header: Sequence[object]
+        self, header: Sequence[object]
     ) -> tuple[dict[str, int], dict[str, tuple[Role, str]]]:
         """Place of each heading of a row, and role and name of the text of those that have one."""
         columns = {str(heading): n for n, heading in enumerate(header)}
         if lacking := [heading for heading in _NEEDED if heading not in columns]:
             what = f"the headings of decode --table, found no {', '.join(lacking)}"
-            raise self._fault(what, "leave the first row as it is", number)
+            raise self._fault(what, "leave the first row as it is")
         names = _texts_of(columns)
         seen = set[object]()
         for heading in map(str, header):
             called = names.get(heading, heading)  # `text of chosen` as `text`
             if called in seen and (heading in names or heading in PLACE):
                 what = f"each column that is read once, found that of {heading!r:.40} again"
-                raise self._fault(what, "remove a copy, or rename its heading", number)
+                raise self._fault(what, "remove a copy, or rename its heading")
             seen.add(called)
         return columns, names
 
@@ -464,7 +459,7 @@ class _Reader:
             documents = replace(documents, lines=order, file_length=length, cure=cure)
         return documents, places
 
-    def _number(self, row: Mapping[str, object], heading: str, number: int) -> int:
+    def _number(self, row: Mapping[str, object], heading: str) -> int:
         value = row[heading]
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -472,20 +467,20 @@ class _Reader:
         if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
             seen = "a formula" if value is _FORMULA else f"{text!r:.40}"
             what = f"a whole number from {least} as {heading}, found {seen}"
-            raise self._fault(what, "leave these columns as they are", number)
+            raise self._fault(what, "leave these columns as they are")
         return int(text)
 
-    def _text(self, row: Mapping[str, object], heading: str, number: int) -> bytes:
+    def _text(self, row: Mapping[str, object], heading: str) -> bytes:
         """The text of a cell on one line; one that is empty is an empty text."""
         value = "" if row[heading] is None else row[heading]
         if not isinstance(value, str):
             kind = "a formula" if value is _FORMULA else f"{value} as a number or date"
             what = f"text as {heading}, found {kind:.60}"
-            raise self._fault(what, "give the cell the format Text and enter it again", number)
+            raise self._fault(what, "give the cell the format Text and enter it again")
         return _LINE_END.sub(" ", value).encode(errors="replace")
 
-    def _fault(self, expected: str, cure: str, number: int | None = None) -> InputError:
-        return InputError(f"expected {expected}; {cure}", source=self.source, line=number)
+    def _fault(self, expected: str, cure: str) -> InputError:
+        return self.fault(f"expected {expected}; {cure}")
 
 
 def _texts_of(headings: Collection[str]) -> dict[str, tuple[Role, str]]:

@@ -7,6 +7,7 @@ digits. `tm_pt_0` is read as `tmpt0`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from rerank.errors import InputError, shown
 from rerank.files.encoding import LARGEST
 from rerank.formats.moses import Moses
 from rerank.formats.moses_grammar import differing_widths
-from rerank.formats.tokens import Number, Place, list_number, plain_name
+from rerank.formats.tokens import CLIP, Number, Place, list_number, plain_name
 from rerank.notices import Notices
 
 _CHUNK = 1 << 20  # bytes of texts, and numbers, of a chunk
@@ -49,8 +50,7 @@ class RowBuilder(Place):
         self._sizes: list[int] = []
         self._lines: list[int] = []
         self._sentences: list[int] = []
-        self._values: list[float] = []  # of the hypotheses that `_dense` does not have yet
-        self._dense: list[NDArray[np.float64]] = []
+        self._values = array("d")  # (n, F), a row after the other
         self._totals: list[float | None] = []
         self._sparse: list[Mapping[str, float]] = []
         self._truncated: list[bool] = []
@@ -95,11 +95,18 @@ class RowBuilder(Place):
         self._sizes.append(len(text))
         self._lines.append(self.line)
         self._sentences.append(sentence)
-        self._values += values
+        self._values.extend(values)
         self._totals.append(total)
         self._sparse.append(sparse or {})
         self._truncated.append(truncated)
         self._size += len(text) + len(kept) + 1 + len(values)
+
+    def add_unlabelled(self, sentence: int, text: bytes, values: Sequence[float]) -> None:
+        """Add a hypothesis of the current line whose values are called F0, F1, …."""
+        n, names = len(values), self.names
+        if names is None or len(names) != n:
+            names = tuple(f"F{i}" for i in range(n))
+        self.add(sentence, text, names, values)
 
     def extend(
         self,
@@ -114,14 +121,13 @@ class RowBuilder(Place):
         texts: without blanks around them; dense: (n, F) finite numbers, as are the totals (n,);
         kept: bytes for the format's `write`, of the first of them.
         """
-        self._pack()
         n = len(texts)
         self._entries += texts
         self._entries[-n] += kept
         self._sizes += map(len, texts)
         self._lines += [self.line] * n
         self._sentences += [sentence] * n
-        self._dense.append(dense)
+        self._values.frombytes(dense.tobytes())
         self._totals += totals
         self._sparse += [{}] * n
         self._truncated += [False] * n
@@ -129,7 +135,6 @@ class RowBuilder(Place):
 
     def rows(self) -> KBestRows:
         """The hypotheses since the last call, as columns."""
-        self._pack()
         n = len(self._entries)
         self._count += n
         lines = TextColumn.of(self._entries)
@@ -140,7 +145,7 @@ class RowBuilder(Place):
             text_spans=np.stack([starts, starts + np.array(self._sizes, np.int64)], axis=1),
             line_numbers=np.arange(self._count - n + 1, self._count + 1),
             sentences=np.array(self._sentences, np.int64),
-            dense=np.concatenate(self._dense),
+            dense=np.array(self._values).reshape(n, len(self.names or ())),
             totals=np.array(self._totals, np.float64),  # None becomes NaN
             sparse=SparseColumns.of(self._sparse),
             places=np.array(self._lines, np.int64),
@@ -186,7 +191,7 @@ class RowBuilder(Place):
             originals[plain] = name
         renamed = [f"{name} → {plain}" for plain, name in originals.items() if name != plain]
         if renamed:
-            self.notices.add("renamed-feature", source=self.source, line=self.line, names=renamed)
+            self.note("renamed-feature", names=renamed)
         self.names, self._first_line = names, self.line
         self._labels = tuple(
             Label(plain, widths[name], "" if plain == name else name)
@@ -194,14 +199,6 @@ class RowBuilder(Place):
         )
 
     # Numbers
-
-    def _pack(self) -> None:
-        """Move the values of hypotheses that were added one by one into an array."""
-        n = len(self._entries) - sum(map(len, self._dense))
-        if n or not self._dense:
-            width = sum(label.width for label in self._labels)
-            self._dense.append(np.array(self._values, np.float64).reshape(n, width))
-            self._values = []
 
     def finite(self, value: object, name: str) -> float:
         """A value of the current line as a finite number; 0 after a refusal."""
@@ -212,12 +209,11 @@ class RowBuilder(Place):
         if number is not None and abs(number) <= LARGEST:
             return number
         if number is None:
-            self.notices.refuse(self.fault(f"expected a number for {name}, found {value!r:.60}"))
+            self.refuse(InputError(f"expected a number for {name}, found {value!r:.60}"))
             return 0.0
         if self._clip is None or np.isnan(number):
-            cure = "" if np.isnan(number) else "; give --clip-inf -1e4 to read infinities as ±1e4"
-            fault = f"expected a finite number for {name}, found {number}{cure}"
-            self.notices.refuse(self.fault(fault))
+            cure = "" if np.isnan(number) else CLIP
+            self.refuse(InputError(f"expected a finite number for {name}, found {number}{cure}"))
             return 0.0
         self.note("infinite-number", asked=True)
         return -abs(self._clip) if number < 0 else abs(self._clip)

@@ -19,7 +19,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
 from rerank.files.paths import FilePath, display
-from rerank.formats.tokens import read_json, writable
+from rerank.formats.tokens import Place, read_json, writable
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
@@ -107,11 +107,9 @@ def first_named(engine: str | None) -> str:
 
 def is_trace(path: FilePath) -> bool:
     """Whether the first line of a file is that of a trace, as far as its keys tell."""
-    for line in read_lines(path, Notices()):
-        with suppress(ValueError, RecursionError):
-            record = read_json(line, writable)
-            return isinstance(record, dict) and {"document", "sentence", "texts"} <= {*record}
-        return False
+    with suppress(ValueError, RecursionError):
+        record = read_json(next(read_lines(path, Notices()), b""), writable)
+        return isinstance(record, dict) and {"document", "sentence", "texts"} <= {*record}
     return False
 
 
@@ -123,18 +121,17 @@ def to_line(record: Mapping[str, Any]) -> bytes:
 
 def read_trace(path: FilePath, name: str, notices: Notices) -> Iterator[Choice]:
     """The lines of a trace, one at a time; InputError, with the file's name, for another line."""
-    for number, line in enumerate(read_lines(path, notices), 1):
+    place = Place(name, notices)
+    for line in place.numbered(read_lines(path, notices)):
         try:
             record = read_json(line, writable)
-            _check_schema(record, name, number)
+            _check_schema(record, name, place.line)
             yield Choice.of(record)
         except (ValueError, KeyError, RecursionError):
             shown = line.decode(errors="replace")
-            raise InputError(
+            raise place.fault(
                 f"expected a line of a trace, found {shown!r:.60}; write it with "
-                "rerank decode --trace FILE of this version",
-                source=name,
-                line=number,
+                "rerank decode --trace FILE of this version"
             ) from None
 
 

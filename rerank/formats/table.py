@@ -214,20 +214,20 @@ def opened(
     that is recognised.
     """
     lines, source = read_lines(path, notices, encoded=options.encoded), display(path)
+    name, file = options.kbest_format, options.kbest_scores
     if known is None:
         check_format_options(options)
-        if options.kbest_format is None:
+        if name is None:
             known, lines = detect(lines, source=source)
         else:
-            known, _ = chosen_format(options.kbest_format)
+            known, _ = chosen_format(name)
         if isinstance(known, TwoPassFormat):
             if is_pipe(path):
                 raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
             again = read_lines(path, notices.unreported(), encoded=options.encoded)
             known = known.prepared(again, source=source)
-    if isinstance(known, SizedFormat) and options.kbest_format is not None:
-        _, k = chosen_format(options.kbest_format)
-        file = options.kbest_scores
+    if isinstance(known, SizedFormat) and name is not None:
+        _, k = chosen_format(name)
         scores = None if file is None else read_lines(file, notices)
         known = known.configured(k, scores, "" if file is None else display(file))
     return known, lines

@@ -39,6 +39,7 @@ _LOG10_TOTAL = re.compile(  # of a line, by KenLM's query and by SRILM's ngram -
     rb"(^|\t)Total: \S+ OOV: | zeroprobs, logprob= \S+ ppl= "
 )
 
+CLIP = "; give --clip-inf -1e4 to read infinities as ±1e4"
 DIGITS = 400  # of a whole number: more than any that is finite as a float has
 _LARGE = 10**DIGITS
 _KEY_END = re.compile(rb'"(?<![^\\]\\")\s*:')  # or now and then of a part of a string
@@ -66,11 +67,6 @@ class Place:
         tool = next((tool for end, tool in _UNPACKED.items() if self.source.endswith(end)), None)
         return name if tool is None else f"<({tool} {name})"
 
-    def named(self, message: str) -> str:
-        """A message whose commands read this file where it has FILE, and write NEW beside it."""
-        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
-        return message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
-
     def numbered(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines, each of which is the current one until the next one is taken."""
         for self.line, line in enumerate(lines, 1):
@@ -85,16 +81,26 @@ class Place:
                 self.note("blank-line")
 
     def fault(self, message: str, line: int | None = None) -> InputError:
-        """The error about a line, by default the current one."""
-        return InputError(self.named(message), source=self.source, line=line or self.line or None)
+        """The error about a line, by default the current one.
+
+        Its commands read this file where the message has FILE, and write NEW beside it.
+        """
+        new = "NEW" if self.argument == "FILE" else shlex.quote(f"{self.source}.new")
+        message = message.replace(" FILE > NEW`", f" {self.argument} > {new}`")
+        return InputError(message, source=self.source, line=line or self.line or None)
 
     def note(self, name: str, /, *, line: int | None = None, **more: Any) -> None:
         """Count a warning of a line, by default the current one; more: as of `Notices.add`."""
-        self.notices.add(name, source=self.source, line=line or self.line, **more)
+        self.notices.add(name, source=self.source, line=line or self.line or None, **more)
 
     def refuse(self, fault: InputError) -> None:
         """Refuse an entry, on the current line if the error has no place."""
         self.notices.refuse(fault if fault.line else self.fault(str(fault)))
+
+
+def first_line(lines: Iterable[bytes]) -> bytes:
+    """The first line that is not blank, without white space around it; empty if there is none."""
+    return next(filter(None, map(bytes.strip, lines)), b"")
 
 
 def chunks(lines: Iterable[bytes], n_bytes: int) -> Iterator[list[bytes]]:
@@ -153,8 +159,7 @@ def numbers_cure(lines: Sequence[bytes], file: str) -> str:
     """
     head = b"\n".join(lines)[:_HEAD_BYTES]
     file = Place(file, Notices()).argument
-    plain = [NUMBER.fullmatch(line.strip()) is not None for line in lines]
-    if not lines or (plain[0] and all(plain)):
+    if all(NUMBER.fullmatch(line.strip()) for line in lines):
         return ""
     in_lists = _LIST_KEY.findall(head) or _NUMBER_KEY.findall(head)
     keys = Counter(key.decode(errors="replace") for key in in_lists)
@@ -180,7 +185,7 @@ def list_number(clip: float | None, clipped: Callable[[], None]) -> Number:
     It calls `clipped` for each of these; without `clip` they are InputErrors.
     """
     if clip is None:
-        return partial(number, cure="; give --clip-inf -1e4 to read infinities as ±1e4")
+        return partial(number, cure=CLIP)
 
     def read(token: bytes, what: str) -> float:
         if not _is_infinite(token):
@@ -324,12 +329,12 @@ def read_objects(lines: Iterable[bytes], place: Place) -> Iterator[dict[str, Any
             yield value
 
 
-def encoded(text: str, key: str) -> bytes:
+def encoded(text: str, key: str, place: Place) -> bytes:
     """UTF-8 of the text at a key; InputError for half a surrogate pair."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"found half a surrogate pair in {key!r}; write whole ones") from None
+        raise place.fault(f"found half a surrogate pair in {key!r}; write whole ones") from None
 
 
 def text_of(value: object, what: str, place: Place) -> bytes:
@@ -373,10 +378,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
 
 def first_object(head: Sequence[bytes]) -> dict[str, Any]:
     """The object on the first line that is not blank; empty if it is none."""
-    first = next(line for line in head if line.strip())
-    if not first.lstrip().startswith(b"{"):
-        return {}
-    try:
-        return read_object(first)
-    except InputError:
-        return {}
+    first = first_line(head)
+    with suppress(InputError):
+        return read_object(first) if first.startswith(b"{") else {}
+    return {}

@@ -77,16 +77,14 @@ def read_translation(
     another number of lines. A segment that such a file lacks is an empty line, with a notice.
     InputError for another number of lines; of what is too much no more than a count is kept.
     """
-    texts = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
-    if len(texts) > 1:
+    text, *others = texts = read_texts_of(path, target, notices, model=model, role=role, cure=cure)
+    if others:
         names = ", ".join(text.name for text in texts[:30])
         raise UsageError(f"{display(path)}: expected one {role}, found {len(texts)}; give {names}")
-    text = texts[0]
-    missing = sum(line is None for line in text.lines)
-    if missing and missing == len(text.lines):
-        what = "segments of these documents, found none"
-        raise InputError(f"expected {what}; {_OTHER_SET}", source=text.name)
-    if missing:
+    if missing := sum(line is None for line in text.lines):
+        if missing == len(text.lines):
+            what = "segments of these documents, found none"
+            raise InputError(f"expected {what}; {_OTHER_SET}", source=text.name)
         notices.add("segment-without-translation", source=text.name, count=missing)
     return [line or b"" for line in text.lines]
 
@@ -105,22 +103,20 @@ def read_texts_of(
     target, cure: see `read_translation`. O(size of the file).
     """
     file, name = file_and_name(path)
-    if str(file).startswith(PREFIX):
-        files = cached_files(str(file), role, name)
-        return [_plain(text, target, notices, role, model=model, cure=cure) for text in files]
     content = read_texts(file, notices)
     if content is None:
-        if name is not None:
+        if name is not None and not str(file).startswith(PREFIX):
             next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
             raise UsageError(
                 f"{display(path)}: #{name} chooses a text of WMT XML, NIST SGML or JSON lines, but "
                 f"{display(file)} is a plain text; leave it out"
             )
-        return [_plain(path, target, notices, role, model=model, cure=cure)]
+        files = files_of([path], role)
+        return [_plain(text, target, notices, role, model=model, cure=cure) for text in files]
     references = content.texts.get("reference", {})
+    texts = references
     if role == "system" and name is None and not content.texts.get(role) and len(references) == 1:
         notices.add("reference-as-translation", source=content.file)
-        texts = dict(references)
     else:
         texts = content.text(role, name)
     several = len(texts) > 1 or name is not None
@@ -163,8 +159,7 @@ def read_systems(
 def files_of(paths: Iterable[FilePath | None], role: Role | Literal["documents"]) -> list[FilePath]:
     """The files that are read of paths, of which `FILE#NAME` and test sets are not files."""
     files: list[FilePath] = []
-    for path in (path for path in paths if path is not None):
-        file, name = file_and_name(path)
+    for file, name in (file_and_name(path) for path in paths if path is not None):
         cached = str(file).startswith(PREFIX)
         files += cached_files(str(file), role, name) if cached else [file]
     return files
@@ -172,10 +167,7 @@ def files_of(paths: Iterable[FilePath | None], role: Role | Literal["documents"]
 
 def documents_in(path: FilePath, notices: Notices) -> Documents | None:
     """The documents that the file of a text states, as WMT XML does; None for a plain text."""
-    file, _ = file_and_name(path)
-    if str(file).startswith(PREFIX):
-        return None
-    content = read_texts(file, notices)
+    content = read_texts(file_of(path), notices)
     return None if content is None else content.documents
 
 
@@ -223,21 +215,21 @@ def _plain(
 
     It may have a separator for each document, and some more lines are counted.
     """
-    documents = target if isinstance(target, Documents) else None
-    n_lines = target.n_file_lines if isinstance(target, Documents) else target
-    most = None if n_lines is None else MAX_LINE_BYTES + n_lines * MEAN_BYTES
-    reading = text_lines(path, notices, role, max_bytes=most)
-    allowed = n_lines if documents is None else documents.n_file_lines + len(documents)
-    lines = list(islice(reading, allowed))
-    more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
+    name = display(path)
+    if target is None:
+        return Translation(name, [*text_lines(path, notices, role)])
+    documents = target if isinstance(target, Documents) else Documents.one(target)
+    n_lines, n_separators = documents.n_file_lines, len(documents) if documents is target else 0
+    reading = text_lines(path, notices, role, max_bytes=MAX_LINE_BYTES + n_lines * MEAN_BYTES)
+    lines = list(islice(reading, n_lines + n_separators))
+    more = n_lines + SURPLUS - len(lines)
     lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
-    if documents is not None and len(lines) > documents.n_file_lines and documents.lines is None:
+    if n_separators and len(lines) > n_lines and documents.lines is None:
         lines = without_separators(lines, documents) or lines
-    if n_lines is not None:
-        usual = (documents and documents.cure) or f"line i must translate line i of {model}"
-        cure = f"{usual}; {cure}" if cure else usual
-        check_length(lines, n_lines, source=display(path), model=model, cure=cure)
-    return Translation(display(path), lines if documents is None else documents.in_order(lines))
+    usual = documents.cure or f"line i must translate line i of {model}"
+    cure = f"{usual}; {cure}" if cure else usual
+    check_length(lines, n_lines, source=name, model=model, cure=cure)
+    return Translation(name, documents.in_order(lines))
 
 
 def read_with_documents(
@@ -384,11 +376,10 @@ def complete(
     for text in texts:
         lines = [line for line in text.lines if line is not None]
         if missing := len(text.lines) - len(lines):
-            first = next(n for n, line in enumerate(text.lines) if line is None)
+            first = _place(documents, text.lines.index(None))
             raise InputError(
                 f"expected a reference of each of {len(text.lines)} sentences, found none of "
-                f"{missing}, the first {_place(documents, first)}; choose another reference with "
-                f"FILE#NAME{cure}",
+                f"{missing}, the first {first}; choose another reference with FILE#NAME{cure}",
                 source=text.name,
             )
         for n, line in enumerate(map(bytes.strip, lines), 1):
@@ -425,7 +416,7 @@ def _place(documents: Documents | None, t: int) -> str:
 def check_files(needed: Mapping[str, str], provided: Iterable[str], prefix: str = "") -> None:
     """UsageError for files that a model needs, but nobody gave, or gave, but no model needs.
 
-    needed: kinds, with the name of a model that needs each; given: kinds for which there is a
+    needed: kinds, with the name of a model that needs each; provided: kinds for which there is a
     file; prefix: of the options, as in `--valid-source`.
     """
     provided = set(provided)
@@ -464,7 +455,6 @@ def given_lines(
     labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
     lines = text_lines(path, notices, "source") if kind == SOURCE else read_lines(path, notices)
-    done = 0
     if kind == SOURCE and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
@@ -474,13 +464,13 @@ def given_lines(
     for d in range(len(documents)):
         start, stop = documents.span(d)
         part = list(islice(lines, stop - start))
-        done += len(part)
-        if done < stop:
+        if (done := start + len(part)) < stop:
             _check_number(done, documents.n_sentences, name, documents.cure)
         if kind != SOURCE:
             check_document(part, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
         yield part
-    _check_number(done + len(list(islice(lines, SURPLUS))), done, name, documents.cure)
+    n = documents.n_sentences
+    _check_number(n + len(list(islice(lines, SURPLUS))), n, name, documents.cure)
 
 
 def _check_number(number: int, expected: int, name: str, cure: str) -> None:
@@ -496,7 +486,7 @@ def _check_number(number: int, expected: int, name: str, cure: str) -> None:
 
 def _line_by_line(path: FilePath, documents: Documents) -> bool:
     """Whether a source is a plain text, without separators between its documents."""
-    if str(path).startswith("sacrebleu:") or documents_in(path, Notices()) is not None:
+    if str(path).startswith(PREFIX) or documents_in(path, Notices()) is not None:
         return False
     separators = count_lines(path) - documents.n_file_lines
     return separators < 1 or separators not in (len(documents) - 1, len(documents))

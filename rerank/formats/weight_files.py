@@ -20,17 +20,18 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from rerank.errors import InputError, UsageError
 from rerank.files.encoding import LARGEST
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import read_ini, read_scale, weight_file
-from rerank.formats.tokens import DIGITS, read_json, similar, written
+from rerank.formats.tokens import DIGITS, Place, first_line, read_json, similar, written
 from rerank.formats.weights import SCHEMA, Weights, to_ini, to_json
 from rerank.notices import Notices
 from rerank.registry import WEIGHT_FORMATS
@@ -43,8 +44,6 @@ _FORMS = (
 )
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
 
-Place: TypeAlias = tuple[str | int, ...]
-"""Keys and indices that lead to a value."""
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*")(?=\s*:)|"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+'
 )
@@ -56,13 +55,13 @@ def read_weights(path: FilePath, notices: Notices) -> Weights:
     Of a file with sections `[weight]` is read or, in old files, `[weight-l]` and the like, and the
     file of sparse weights that `[weight-file]` names, beside the file or in the current folder.
     Lines `Name w`, as of kbmira and cdec, `name=w name=w`, as of travatar, and numbers alone are
-    read, too. `#` begins a comment, of which `# alpha: v` and
-    `# mbr_spread: v` are read. A repeated label adds further values. A name with `_` is a sparse
-    feature. InputError for a file without weights, and for values that are not finite numbers.
+    read, too. `#` begins a comment, of which `# alpha: v` and `# mbr_spread: v` are read. Values of
+    a repeated label are further ones. A name with `_` is a sparse feature. InputError for a file
+    without weights, and for values that are not finite numbers.
     """
     lines = list(read_lines(path, notices, max_bytes=MAX_BYTES))
     source = display(path)
-    named = None if _first_of(lines).startswith(b"{") else weight_file(lines)
+    named = None if first_line(lines).startswith(b"{") else weight_file(lines)
     if named is None:
         return weights_from_lines(lines, notices, source=source)
     name, line = named
@@ -102,26 +101,20 @@ def weights_from_lines(
     lines: Iterable[bytes], notices: Notices, *, source: str = "", sparse_file: bool = False
 ) -> Weights:
     """Weights from the lines of a file; see `read_weights`, and `read_ini` for `sparse_file`."""
-    content = list(lines)
-    first = _first_of(content)
+    content, place = list(lines), Place(source, notices, 0)
+    first = first_line(content)
     if first == b"not used":
-        raise InputError(
+        raise place.fault(
             "expected weights, found 'not used', which mert-moses.pl writes after MIRA and PRO; "
-            "give run*.dense",
-            source=source,
+            "give run*.dense"
         )
     if first.startswith(b"{"):
         whole = io.BytesIO()  # `join` takes 80 bytes a line
         whole.writelines(line + b"\n" for line in content)
         return _of_json(whole.getvalue(), source)
-    spread = read_scale(content, "mbr_spread", source=source)
+    spread = read_scale(content, place, "mbr_spread")
     parts = read_ini(content, notices, source=source, sparse_file=sparse_file)
     return Weights(*parts, mbr_spread=spread)
-
-
-def _first_of(lines: Sequence[bytes]) -> bytes:
-    """The first line that is not blank, as it begins."""
-    return next((line.strip() for line in lines if line.strip()), b"")
 
 
 # JSON
@@ -159,7 +152,7 @@ def _strict(content: bytes) -> Any:
     """The value of a JSON text; a fault for a repeated key and what no weights file has."""
     text = content.decode()
     json.loads(text, parse_int=float)
-    seen = set[Place]()
+    seen = set[tuple[str | int, ...]]()
     for place, token, line in _values(text):
         key = place[-1] if place else 0
         if place in seen:
@@ -174,8 +167,8 @@ def _strict(content: bytes) -> Any:
     return json.loads(text)
 
 
-def _values(text: str) -> Iterator[tuple[Place, str, int]]:
-    """Place, first token and line of every value of a JSON text."""
+def _values(text: str) -> Iterator[tuple[tuple[str | int, ...], str, int]]:
+    """Keys and indices that lead to every value of a JSON text, its first token, and its line."""
     place: list[str | int] = []
     line, end = 1, 0
     for token in _TOKEN.finditer(text):
@@ -284,11 +277,9 @@ def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
     """
     known: WeightFormat = WEIGHT_FORMATS.named(name)
     content = known.write(weights)
-    try:
-        read = weights_from_lines(content.split(b"\n"), Notices())
-    except InputError:
-        read = Weights({})
-    again, expected = _all(read), known.expected(weights)
+    again, expected = dict[str, tuple[float, ...]](), known.expected(weights)
+    with suppress(InputError):
+        again = _all(weights_from_lines(content.split(b"\n"), Notices()))
     if again != expected:
         differing = (name for name, value in expected.items() if again.get(name) != value)
         wrong = next(differing, next(iter(again), ""))

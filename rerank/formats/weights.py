@@ -14,7 +14,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,8 +27,8 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged, scale_line, weight_line
 from rerank.formats.run_records import FIRST
-from rerank.formats.tokens import plain_name, similar
-from rerank.notices import Notices
+from rerank.formats.tokens import Place, plain_name, similar
+from rerank.notices import Notices, listed
 
 SCHEMA = 1  # of the JSON file
 OF_AGREEMENT = ("agreement", "votes", "consensusbleu", "consensuschrf", "consensusdocbleu")
@@ -65,11 +65,8 @@ class Weights:
     @property
     def by_value(self) -> dict[str, float]:
         """Dense weights by value: `Name_0`, `Name_1`, … of a feature of several values."""
-        return {
-            name if len(values) == 1 else f"{name}_{i}": value
-            for name, values in self.dense.items()
-            for i, value in enumerate(values)
-        }
+        labels = [Label(name, len(values)) for name, values in self.dense.items()]
+        return dict(zip(column_names(labels), chain(*self.dense.values()), strict=True))
 
     def remarks(self) -> list[str]:
         """Lines that name the features of weight 0, and say why; and weights that were not tuned.
@@ -198,31 +195,29 @@ def vector(
     its own of `presets`, with a notice. InputError for such a feature that has neither, for a
     weight other than 0 of an unknown feature, and for a wrong number of weights.
     """
-    notices = notices or Notices()
+    place = Place(source, notices or Notices(), 0)
     known = [label.name for label in labels]
-    fitted, renamed = _fitted(weights, labels, source)
+    fitted, renamed = _fitted(weights, labels, place)
     dense = fitted.dense
     if _without_names(weights.dense, labels):
         pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
-        shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
-        notices.add("weights-by-place", source=source, pairs=shown)
+        place.note("weights-by-place", pairs=listed(pairs))
     if renamed:
-        notices.add("renamed-weight", source=source, names=renamed)
+        place.note("renamed-weight", names=renamed)
     unknown = [name for name, values in dense.items() if name not in known and any(values)]
     absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
     if absent and not renamed:
-        raise _unknown_feature(absent, known, weights.provenance, source)
+        raise _unknown_feature(absent, known, weights.provenance, place)
     if absent:
-        notices.add("absent-feature", source=source, names=absent)
+        place.note("absent-feature", names=absent)
     if untuned := [name for name in unknown if name not in absent]:
-        notices.add("untuned-weight", source=source, names=untuned)
+        place.note("untuned-weight", names=untuned)
     for label in labels:
         value = presets.get(label.name) if default is None else default
         if value is not None and label.name not in dense:
             origin = ", its weight without a weights file," if default is None else ""
-            notices.add(
+            place.note(
                 "feature-without-weight",
-                source=source,
                 names=[label.name],
                 asked=True,
                 value=f"{value:g}",
@@ -230,34 +225,29 @@ def vector(
             )
             dense = {**dense, label.name: (value,) * label.width}
         if label.name not in dense:
-            raise InputError(
+            raise place.fault(
                 f"expected a weight for every feature of the list, found none for {label.name!r}; "
                 "tune with the same features, or give --default-weight 0; "
-                f"{similar(label.name, dense, 'there are weights of')}",
-                source=source,
+                f"{similar(label.name, dense, 'there are weights of')}"
             )
         if len(dense[label.name]) != label.width:
-            raise InputError(
+            raise place.fault(
                 f"expected {label.width} weights for {label.name!r}, one per value of the "
-                f"list, found {len(dense[label.name])}",
-                source=source,
+                f"list, found {len(dense[label.name])}"
             )
     return np.array([value for name in known for value in dense[name]], np.float64)
 
 
 def _unknown_feature(
-    names: Sequence[str], known: Sequence[str], made: Mapping[str, object], source: str
+    names: Sequence[str], known: Sequence[str], made: Mapping[str, object], place: Place
 ) -> InputError:
     """The error about weights of features that a list lacks, with the options that add them."""
     options = {name: _option(name, made) for name in names}
     added = [name for name, option in options.items() if option]
     first = added[0] if added else names[0]
     cure = f"add {' '.join(dict.fromkeys(options[name] for name in added))}, as in tuning"
-    return InputError(
-        f"expected weights of the list's features, found one of {first!r}; "
-        + (cure if added else similar(first, known, "the list has")),
-        source=source,
-    )
+    cure = cure if added else similar(first, known, "the list has")
+    return place.fault(f"expected weights of the list's features, found one of {first!r}; {cure}")
 
 
 def _option(name: str, made: Mapping[str, object]) -> str:
@@ -292,18 +282,18 @@ def fitted_to(weights: Weights, labels: Sequence[Label], *, source: str = "") ->
     without names, and where only some of a label's values have a weight.
     """
     weights = replace(weights, decoder_names={**weights.decoder_names, **decoder_names(labels)})
-    return _fitted(weights, labels, source)[0]
+    return _fitted(weights, labels, Place(source, Notices(), 0))[0]
 
 
 def _fitted(
-    weights: Weights, labels: Sequence[Label], source: str
+    weights: Weights, labels: Sequence[Label], place: Place
 ) -> tuple[Weights, tuple[str, ...]]:
     """The weights under the names of the labels, and `tm_pt_0 → tmpt0` of each renamed weight.
 
     See `fitted_to`. O(number of weights).
     """
     if _without_names(weights.dense, labels):
-        return replace(weights, dense=_at_places(weights.dense, labels, source)), ()
+        return replace(weights, dense=_at_places(weights.dense, labels, place)), ()
     known = {label.name for label in labels}
     lacking = [label for label in labels if label.name not in weights.dense]
     if not lacking:
@@ -328,10 +318,9 @@ def _fitted(
             present = [label.name]
         if present and len(present) < label.width:
             missing = next(name for name in columns if name not in numbers)
-            raise InputError(
+            raise place.fault(
                 f"expected weights of all {label.width} values of {label.name!r}, found "
-                f"{', '.join(present[:5])} and no {missing}",
-                source=source,
+                f"{', '.join(present[:5])} and no {missing}"
             )
         if not present and label.width == 1:
             alike = [label.decoder_name] if label.decoder_name in numbers else by_plain[label.name]
@@ -355,17 +344,16 @@ def _without_names(dense: Mapping[str, object], labels: Sequence[Label]) -> bool
 
 
 def _at_places(
-    dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], source: str
+    dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], place: Place
 ) -> Mapping[str, tuple[float, ...]]:
     """Weights F<i> under the names of the labels; InputError unless every value has one."""
     places = [f"F{i}" for i in range(sum(label.width for label in labels))]
     n_weights = sum(map(len, dense.values()))
     if dense.keys() != set(places) or n_weights != len(places):
         known = " ".join(label.name for label in labels[:20])
-        raise InputError(
+        raise place.fault(
             f"expected {len(places)} weights without names, F0 to {places[-1]}, one for each "
-            f"value of {known}, found {n_weights}",
-            source=source,
+            f"value of {known}, found {n_weights}"
         )
-    values = (dense[place][0] for place in places)
+    values = (dense[name][0] for name in places)
     return {label.name: tuple(islice(values, label.width)) for label in labels}
