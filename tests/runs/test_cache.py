@@ -56,13 +56,13 @@ def test_without_new_scores_neither_torch_nor_the_tensors_are_read(drawn: World)
     command = decoding("codclm", "")
     _, expected = outputs(drawn, command)
     folder = drawn.folder / "codclm"
-    program = "import sys; from rerank.commands import exit_code_of; "
-    program += "code = exit_code_of(sys.argv[1:]); print(code, 'torch' in sys.modules)"
-    run = [sys.executable, "-c", program, *shlex.split(command)]
+    program = "import sys, rerank.commands as main; code = main.exit_code_of(sys.argv[1:]); "
+    program += "print(code, 'torch' in sys.modules)"
+    words = [sys.executable, "-c", program, *shlex.split(command)]
 
     def again() -> str:
-        found = subprocess.run(run, cwd=drawn.folder, capture_output=True, text=True, check=True)
-        return found.stdout.splitlines()[-1]
+        run = subprocess.run(words, cwd=drawn.folder, capture_output=True, text=True, check=True)
+        return run.stdout.splitlines()[-1]
 
     assert again() == "0 False"
     assert taken(drawn) == expected
@@ -75,7 +75,6 @@ def test_without_new_scores_neither_torch_nor_the_tensors_are_read(drawn: World)
     manifest = json.loads((folder / "config.json").read_bytes())
     del manifest["facts"]
     (folder / "config.json").write_text(json.dumps(manifest))
-    assert again() == "0 True"
     assert again() == "0 True"
 
 
