@@ -263,7 +263,7 @@ MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
     "expected": [{"shards": {"file": "w"}}, {"shards": [{**SHARD, "sha256": "0" * 63}]},
         *({"shards": [{**SHARD, name: 0}]} for name in SHARD)],
     "a shard is listed": [{"shards": [SHARD] * 2}],
-    "found no facts": [{"facts": x} for x in (None, {}, FACTS | {"causal": 1}, FACTS | {"order": "1"})],
+    "found no facts": [{"facts": x} for x in ({}, FACTS | {"causal": 1}, FACTS | {"order": ""})],
     "its facts are not those of ccdclm": [{"facts": {**FACTS, "order": 0}}],
     "not the name of a shard": [{"shards": [{**SHARD, "file": v}]} for v in FOREIGN],
 }  # fmt: skip
