@@ -209,8 +209,7 @@ def _open(
     weighted, announce, output = bool(model.source), options.messages.announce, options.output
     settings, choice = options.run.as_tuned(model.weights), list[str]()
     if output.kbest_out is None:  # of which other tuners need all features
-        scorers = settings.scorers.used_by(model.weights, model.default)
-        settings = replace(settings, scorers=scorers)
+        settings = replace(settings, scorers=settings.scorers.used_by(model.weights, model.default))
     lists = settings.inputs()
     lists.check()
     if not weighted:
@@ -225,9 +224,8 @@ def _open(
         sources=output.table is not None,  # which it shows
     ) as run:
         if not (weighted or search.uniform) and run.has_scores():
-            names = (
-                " or ".join(display(path) for _, path in run.source.lists.merged) or run.source.name
-            )
+            merged = (display(path) for _, path in run.source.lists.merged)
+            names = " or ".join(merged) or run.source.name
             if not options.run.scorers.agreement:
                 raise UsageError(
                     f"Missing option '--weights': {names} has scores, which nothing but weights "
