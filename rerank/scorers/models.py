@@ -72,7 +72,7 @@ def open_models(
 
             scorer = ServerScorer(model.name, window, cache, pmi=model.pmi)
         else:
-            machine = Machine(choose_device(device, threads), threads, dtype, deterministic)
+            machine = _Machine(choose_device(device, threads), threads, dtype, deterministic)
             scorer = _open_transformer(model, window, machine, cache)
         if model.pmi and scorer.order == 0:
             cure = "give the model a document cache: document-cache=0.1"
@@ -125,7 +125,7 @@ def _scorer_of_ours(
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class _Machine:
     """What a transformer runs on; the fields are keywords of `open_models`."""
 
     device: torch.device
@@ -161,7 +161,7 @@ def _usable(folder: Path) -> Iterator[None]:
 def _open_transformer(
     model: LanguageModelOption,
     window: Window | TranslationSettings,
-    machine: Machine,
+    machine: _Machine,
     cache: Cache | None,
 ) -> CausalLM | TranslationScorer:
     """The scorer of a model of Hugging Face; InputError if the folder is not valid.
@@ -210,7 +210,7 @@ def open_engine(
         languages, chosen = (settings.src, settings.tgt), choose_device(device, threads)
         with _usable(model.folder):
             return open_converted_model(model.folder, *languages, chosen, threads), settings
-    machine = Machine(choose_device(device, threads), threads)
+    machine = _Machine(choose_device(device, threads), threads)
     engine: Any = _open_transformer(model, settings, machine, None).engine
     return engine, settings
 
@@ -224,7 +224,7 @@ def open_for_texts(folder: Path, device: str, threads: int | None) -> CausalLM |
     model = LanguageModelOption.of("lm", folder)
     if model.window is None or model.pmi:
         raise UsageError(f"--lm {folder}: pmi is for lists of candidates; leave it out")
-    machine = Machine(choose_device(device, threads), threads)
+    machine = _Machine(choose_device(device, threads), threads)
     named = replace(model, name=str(model.folder))
     scorer = _open_transformer(named, model.window, machine, None)
     if scorer.side_information:
