@@ -115,15 +115,17 @@ def open_folder(
         ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    before = _states(folder)
+    before = _states(folder, adapter)
     with _faults_of_transformers(folder, kind):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
         outline = _outline(folder, files, kind)
 
     @cache
     def load() -> Any:
-        if _states(folder) != before:
-            raise CausalFolderError(f"{folder}: its files were changed meanwhile; run it again")
+        if _states(folder, adapter) != before:
+            raise CausalFolderError(
+                f"{folder}: its files, or its adapter's, were changed meanwhile; run it again"
+            )
         with _faults_of_transformers(folder, kind):
             kept = torch.bfloat16 if dtype == "bfloat16" else torch.float32
             return _loaded(folder, files, kept, outline, adapter).to(device).eval()
@@ -287,10 +289,11 @@ def folder_digest(folder: Path, adapter: LoraAdapter | None) -> str:
     return whole.hexdigest()
 
 
-def _states(folder: Path) -> list[tuple[str, int, int]]:
-    """Name, size and time of the last change of what is in a folder."""
-    states = ((path.name, path.stat()) for path in sorted(folder.iterdir()))
-    return [(name, state.st_size, state.st_mtime_ns) for name, state in states]
+def _states(folder: Path, adapter: LoraAdapter | None) -> list[tuple[str, int, int]]:
+    """Name, size and time of the last change of what is in a folder, and in that of an adapter."""
+    folders = [folder] if adapter is None else [folder, adapter.weights.parent]
+    paths = [path for each in folders for path in sorted(each.iterdir())]
+    return [(path.name, (s := path.stat()).st_size, s.st_mtime_ns) for path in paths]
 
 
 def digest_of(path: Path) -> bytes:

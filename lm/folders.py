@@ -99,7 +99,7 @@ class SavedModel:
     """A model folder: digest identifies weights, vocabularies and shape together.
 
     side: vocabulary of each kind of side information that the model needs; stated: facts of the
-    model as the folder states them, None in folders of rerank 0.2.0 and before; read: reads the
+    model as the folder states them, None in folders of before rerank 0.2.0; read: reads the
     tensors, when the model is first asked for, and raises ModelError for those that are not valid.
     """
 

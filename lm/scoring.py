@@ -3,8 +3,8 @@
 By what the scores depend on: `independent` (order 0), `pairs` (order 1) and `after` (any model,
 in any contexts); `given_each` scores a sentence given each of many other sentences. The recurrence
 runs once per trie node, and in `after` once per node and context unless contexts only add to the
-logits; the (nodes × V) logits exist only a chunk at a time. A candidate's
-score is log p of its words and `</s>`, in nats, float32 from float64 sums.
+logits; the (nodes × V) logits exist only a chunk at a time. A candidate's score is log p of its
+words and `</s>`, in nats, float32 from float64 sums.
 """
 
 from __future__ import annotations
@@ -165,10 +165,9 @@ def pairs(
 
     first: (T,) whether a document begins with a list, which has one row then, after the start
     context; so have all lists at order 0. side: the lists' side information (T rows), for a model
-    that needs it.
-    Candidates that leave equal contexts are merged. Where contexts only add to the logits, one pass
-    over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
-    context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
+    that needs it. Candidates that leave equal contexts are merged. Where contexts only add to the
+    logits, one pass over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a
+    pass for each context, O(K · nodes · (H² + V R)). Errors: LogProbError, MemoryError.
     """
     context, additive = engine.model.context, engine.model.additive
 

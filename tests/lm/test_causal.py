@@ -130,10 +130,8 @@ def test_a_model_is_opened_with_its_positions_and_the_token_that_texts_begin_wit
     assert (lamp[-1:], empty) == (end, [])
     assert 0 not in opened.encode(["<|endoftext|>"])[0]  # special only where we put it
     assert opened.digest == open_causal_model(causal.save(tmp_path / "again")).digest
-    words = json.loads((tmp_path / "again" / "tokenizer.json").read_text())
-    (tmp_path / "again" / "tokenizer.json").write_text(
-        json.dumps({**words, "truncation": None}, indent=1)
-    )
+    words = tmp_path / "again" / "tokenizer.json"
+    words.write_text(json.dumps({**json.loads(words.read_text()), "truncation": None}, indent=1))
     digests = {opened.digest, models["llama"].digest, open_causal_model(tmp_path / "again").digest}
     assert len(digests) == 3
 

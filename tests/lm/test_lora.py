@@ -111,6 +111,11 @@ def test_the_digest_is_of_the_model_and_of_the_adapter(tmp_path: Path) -> None:
     assert len({plain, *digests}) == 4
     (tmp_path / "a" / "README.md").write_text("trained on a Monday")
     assert opened(folder, (tmp_path / "a").rename(tmp_path / "d")).digest == digests[0]
+    for changed in (adapters[1], folder):  # what the digest is of is what is read later
+        model = opened(folder, adapters[1])
+        (changed / "more.json").write_text("{}")
+        with pytest.raises(CausalFolderError, match="were changed meanwhile; run it again"):
+            _ = model.model
 
 
 def config(**changes: Any) -> Callable[[Path], object]:
